@@ -1,0 +1,202 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"millrace/record"
+
+	"github.com/IBM/sarama"
+)
+
+// TopicSpec is an internal topic as it must be.
+type TopicSpec struct {
+	Name        string
+	Partitions  int32
+	Replication int16 // -1: the broker's default
+	Config      map[string]string
+}
+
+// EnsureTopic creates an internal topic, or checks one that exists: it is never altered. created tells which.
+func (c *Client) EnsureTopic(ctx context.Context, spec TopicSpec) (created bool, err error) {
+	admin, err := sarama.NewClusterAdminFromClient(keepOpen{c.sarama})
+	if err != nil {
+		return false, err
+	}
+	entries := map[string]*string{}
+	for k, v := range spec.Config {
+		entries[k] = &v
+	}
+	err = retry(ctx, func() error {
+		err := admin.CreateTopic(spec.Name, &sarama.TopicDetail{NumPartitions: spec.Partitions, ReplicationFactor: spec.Replication, ConfigEntries: entries}, false)
+		var t *sarama.TopicError
+		if errors.As(err, &t) {
+			if errors.Is(t.Err, sarama.ErrTopicAlreadyExists) {
+				return sarama.ErrTopicAlreadyExists
+			}
+			return fmt.Errorf("%w: %s", t.Err, text(t.ErrMsg))
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return true, c.awaitTopic(ctx, spec)
+	case errors.Is(err, sarama.ErrTopicAlreadyExists):
+		return false, c.checkTopic(ctx, admin, spec)
+	}
+	return false, fmt.Errorf("create topic %s with %d partitions, replication factor %d, %v: %w", spec.Name, spec.Partitions, spec.Replication, spec.Config, err)
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// awaitTopic waits until the new topic's leaders are known, so that the first request finds them.
+func (c *Client) awaitTopic(ctx context.Context, spec TopicSpec) error {
+	return retry(ctx, func() error {
+		n, err := c.Partitions(spec.Name)
+		if err == nil && n < spec.Partitions {
+			err = sarama.ErrUnknownTopicOrPartition
+		}
+		return err
+	})
+}
+
+func (c *Client) checkTopic(ctx context.Context, admin sarama.ClusterAdmin, spec TopicSpec) error {
+	var n int32
+	if err := retry(ctx, func() (err error) { n, err = c.Partitions(spec.Name); return err }); err != nil {
+		return err
+	}
+	if n != spec.Partitions {
+		return fmt.Errorf("internal topic %s has %d partitions, the job needs %d: the partition count of an input has changed, or another job has this application_id; "+
+			"to start over with the new count, give the job a new application_id, or stop all replicas and delete the application's internal topics and state directories", spec.Name, n, spec.Partitions)
+	}
+	var found []sarama.ConfigEntry
+	if err := retry(ctx, func() (err error) {
+		found, err = admin.DescribeConfig(sarama.ConfigResource{Type: sarama.TopicResource, Name: spec.Name, ConfigNames: slices.Sorted(maps.Keys(spec.Config))})
+		return err
+	}); err != nil {
+		return fmt.Errorf("read the configuration of %s: %w", spec.Name, err)
+	}
+	for _, e := range found {
+		want, ok := spec.Config[e.Name]
+		if ok && e.Name == "cleanup.policy" && e.Value != want {
+			return fmt.Errorf("internal topic %s has cleanup.policy=%s, and must have %s: with any other policy the broker deletes state that is in use; "+
+				"set it with kafka-configs.sh --alter --entity-type topics --entity-name %s --add-config cleanup.policy=%s, after making sure that nothing was deleted yet", spec.Name, e.Value, want, spec.Name, want)
+		}
+	}
+	return nil
+}
+
+// DeleteRetention returns how long a topic keeps tombstones; ok is false when the broker does not tell.
+func (c *Client) DeleteRetention(ctx context.Context, topic string) (time.Duration, bool) {
+	admin, err := sarama.NewClusterAdminFromClient(keepOpen{c.sarama})
+	if err != nil {
+		return 0, false
+	}
+	found, err := admin.DescribeConfig(sarama.ConfigResource{Type: sarama.TopicResource, Name: topic, ConfigNames: []string{"delete.retention.ms"}})
+	if err != nil {
+		return 0, false
+	}
+	for _, e := range found {
+		if e.Name == "delete.retention.ms" {
+			ms, err := strconv.ParseInt(e.Value, 10, 64)
+			return time.Duration(ms) * time.Millisecond, err == nil
+		}
+	}
+	return 0, false
+}
+
+// keepOpen lets an admin be made from our client without closing it.
+type keepOpen struct{ sarama.Client }
+
+func (keepOpen) Close() error { return nil }
+
+// StableOffsets returns the group's offsets once no transaction is pending on them: it waits for the open transaction of
+// a dead member, which ends with its timeout.
+func (c *Client) StableOffsets(ctx context.Context, tps []record.TopicPartition) (map[record.TopicPartition]record.Committed, error) {
+	var result map[record.TopicPartition]record.Committed
+	err := retry(ctx, func() error {
+		b, err := c.sarama.Coordinator(c.config.Group)
+		if err != nil {
+			return err
+		}
+		request := &sarama.OffsetFetchRequest{Version: 7, ConsumerGroup: c.config.Group, RequireStable: true}
+		for _, tp := range tps {
+			request.AddPartition(tp.Topic, tp.Partition)
+		}
+		result, err = fetchOffsets(b, request, tps)
+		if err != nil && !errors.Is(err, sarama.ErrUnstableOffsetCommit) {
+			_ = c.sarama.RefreshCoordinator(c.config.Group) // the next attempt reports what is wrong
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the offsets of group %s: %w", c.config.Group, err)
+	}
+	return result, nil
+}
+
+func fetchOffsets(b *sarama.Broker, request *sarama.OffsetFetchRequest, tps []record.TopicPartition) (map[record.TopicPartition]record.Committed, error) {
+	response, err := b.FetchOffset(request)
+	if err != nil {
+		_ = b.Close() // sarama opens it anew; the error is the one to report
+		return nil, err
+	}
+	if err := asError(response.Err); err != nil {
+		return nil, err
+	}
+	result := map[record.TopicPartition]record.Committed{}
+	for _, tp := range tps {
+		block := response.GetBlock(tp.Topic, tp.Partition)
+		if block == nil {
+			return nil, fmt.Errorf("%s: the broker's answer does not mention it", tp)
+		}
+		if err := asError(block.Err); err != nil {
+			return nil, err
+		}
+		result[tp] = record.Committed{Next: block.Offset, Metadata: block.Metadata}
+	}
+	return result, nil
+}
+
+// EndOffset returns the high watermark: the end of the log with open transactions included.
+func (c *Client) EndOffset(ctx context.Context, tp record.TopicPartition) (record.Offset, error) {
+	return c.offset(ctx, tp, sarama.OffsetNewest)
+}
+
+// StartOffset returns the first offset that the log still has.
+func (c *Client) StartOffset(ctx context.Context, tp record.TopicPartition) (record.Offset, error) {
+	return c.offset(ctx, tp, sarama.OffsetOldest)
+}
+
+func (c *Client) offset(ctx context.Context, tp record.TopicPartition, which int64) (offset record.Offset, err error) {
+	err = retry(ctx, func() error {
+		offset, err = c.sarama.GetOffset(tp.Topic, tp.Partition, which)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read the offsets of %s: %w", tp, err)
+	}
+	return offset, nil
+}
+
+// Purge deletes the records of a repartition topic before the given offsets, which must be committed.
+func (c *Client) Purge(topic string, before map[int32]record.Offset) error {
+	admin, err := sarama.NewClusterAdminFromClient(keepOpen{c.sarama})
+	if err != nil {
+		return err
+	}
+	if err := admin.DeleteRecords(topic, before); err != nil {
+		return fmt.Errorf("purge %s: %w", topic, err)
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package kafka
+
+import (
+	"context"
+	"time"
+)
+
+// backoff grows from 1 ms to 100 ms: a coordinator that still writes the markers of the last transaction is ready after a
+// few milliseconds, a broker that restarts after seconds.
+type backoff struct{ next time.Duration }
+
+func (b *backoff) wait(ctx context.Context) error {
+	if b.next == 0 {
+		b.next = time.Millisecond
+	}
+	t := time.NewTimer(b.next)
+	defer t.Stop()
+	b.next = min(2*b.next, 100*time.Millisecond)
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// retry repeats attempt while it fails in a way that time can heal, until ctx ends. The last error is the answer then.
+func retry(ctx context.Context, attempt func() error) error {
+	var b backoff
+	for {
+		err := attempt()
+		if err == nil || kindOf(err) != retriable {
+			return err
+		}
+		if b.wait(ctx) != nil {
+			return err
+		}
+	}
+}

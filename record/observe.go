@@ -1,0 +1,47 @@
+package record
+
+import (
+	"math"
+	"time"
+)
+
+// NoTime stands for an event time or watermark that nothing has set yet.
+const NoTime int64 = math.MinInt64
+
+// StoreWrites is what one epoch wrote to the changelog of one store.
+type StoreWrites struct {
+	Store          string
+	Records, Bytes int64
+}
+
+// CommitStats describes one committed epoch: whoever committed it hands it over once, after the outcome is certain.
+type CommitStats struct {
+	Epoch     int64
+	Records   int64 // input records
+	Outputs   int64 // records written to sinks, late and dead letters included
+	Bytes     int64 // sent, changelog included
+	Tallies   []Tally
+	Changelog []StoreWrites
+
+	Produce, Offsets, EndTxn, Total time.Duration // the phases, and the whole
+}
+
+// WatermarkStatus is how far event time has come in one source partition. Times are ms since the epoch, or NoTime.
+type WatermarkStatus struct {
+	Source, Topic string
+	Partition     int32
+	MaxEventTime  int64
+	Watermark     int64
+	Idle          bool  // left out of the minimum
+	Holding       bool  // the partition that keeps its task's watermark back
+	Lag           int64 // records between our committed position and the end of the partition
+}
+
+// StoreStats is the size of one task's store, and what its cache did since the report before. Keys is an estimate.
+type StoreStats struct {
+	Task        TaskID
+	Store       string
+	Keys, Bytes int64
+	CacheHits   int64
+	CacheMisses int64
+}

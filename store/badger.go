@@ -1,0 +1,160 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+
+	badger "github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
+	"github.com/dgraph-io/badger/v4/pb"
+)
+
+// badgerEngine is an Engine on Badger in managed mode: every row of a flush gets one new version, the checkpoint's row is
+// written last at the same version, and SyncWrites makes "checkpoint visible" mean "everything before it is present",
+// also after a power cut. What a crash left of an unfinished flush is overwritten by the replay from the checkpoint,
+// because changelog values are absolute.
+type badgerEngine struct {
+	db      *badger.DB
+	read    *badger.Txn // sees the newest version; lives as long as the engine
+	version uint64      // of the last flush
+	path    string
+}
+
+// DefaultMemTable is the size of Badger's memtable for a task: larger ones are no faster and cost memory.
+const DefaultMemTable = 8 << 20
+
+// openBadger opens or creates a Badger in dir. The first Open after a kill can fail on a half-made file, which it
+// completes, so a second attempt is part of opening.
+func openBadger(dir string, memTable int64, log func(string)) (*badgerEngine, error) {
+	o := badger.DefaultOptions(dir)
+	o.Logger = badgerLog(log)
+	o.SyncWrites = true
+	o.MemTableSize = memTable
+	o.NumMemtables, o.NumLevelZeroTables, o.NumLevelZeroTablesStall = 2, 4, 12
+	o.NumCompactors = 2
+	o.BaseTableSize, o.TableSizeMultiplier = 8<<20, 1
+	o.ValueThreshold = min(1<<20, memTable*15/100)
+	o.ValueLogFileSize = 16 << 20
+	o.Compression, o.BlockCacheSize, o.IndexCacheSize = options.None, 0, 0
+	o.ChecksumVerificationMode = options.OnTableRead
+	o.DetectConflicts, o.MetricsEnabled, o.NumVersionsToKeep = false, false, 1
+	db, err := badger.OpenManaged(o)
+	if err != nil {
+		if db, err = badger.OpenManaged(o); err != nil {
+			return nil, err
+		}
+	}
+	e := &badgerEngine{db: db, path: dir, version: db.MaxVersion()}
+	db.SetDiscardTs(e.version)
+	e.read = db.NewTransactionAt(math.MaxUint64, false)
+	return e, nil
+}
+
+func (e *badgerEngine) Get(key []byte) ([]byte, bool, error) {
+	item, err := e.read.Get(key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read the store in %s: %w", e.path, err)
+	}
+	value, err := item.ValueCopy(nil)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the store in %s: %w", e.path, err)
+	}
+	return value, true, nil
+}
+
+func (e *badgerEngine) Range(prefix []byte, visit func(key, value []byte) bool) error {
+	o := badger.DefaultIteratorOptions
+	o.Prefix, o.PrefetchValues = prefix, false
+	txn := e.db.NewTransactionAt(math.MaxUint64, false)
+	defer txn.Discard()
+	it := txn.NewIterator(o)
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		more := true
+		err := it.Item().Value(func(value []byte) error {
+			more = visit(it.Item().Key(), value)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("read the store in %s: %w", e.path, err)
+		}
+		if !more {
+			return nil
+		}
+	}
+	return nil
+}
+
+// deleteMark is Badger's internal mark of a deleted row, which KVLoader passes through; a test holds it.
+const deleteMark = 1
+
+func (e *badgerEngine) Flush(rows []Row, drop [][]byte, c Checkpoint) error {
+	if len(drop) > 0 {
+		if err := e.db.DropPrefix(drop...); err != nil {
+			return fmt.Errorf("drop ended windows in %s: %w", e.path, err)
+		}
+	}
+	version := e.version + 1
+	loader := e.db.NewKVLoader(16)
+	for _, r := range rows {
+		kv := &pb.KV{Key: r.Key, Value: r.Value, Version: version}
+		if r.Value == nil {
+			kv.Meta = []byte{deleteMark}
+		}
+		if err := loader.Set(kv); err != nil {
+			return fmt.Errorf("write the store in %s: %w", e.path, err)
+		}
+	}
+	if err := loader.Set(&pb.KV{Key: checkpointKey, Value: c.encode(), Version: version}); err != nil {
+		return fmt.Errorf("write the store in %s: %w", e.path, err)
+	}
+	if err := loader.Finish(); err != nil {
+		return fmt.Errorf("write the store in %s: %w", e.path, err)
+	}
+	e.version = version
+	e.db.SetDiscardTs(version)
+	return nil
+}
+
+func (e *badgerEngine) Checkpoint() (Checkpoint, bool, error) {
+	value, ok, err := e.Get(checkpointKey)
+	if err != nil || !ok {
+		return Checkpoint{}, false, err
+	}
+	c, err := decodeCheckpoint(value)
+	return c, err == nil, err
+}
+
+// DiskBytes sums what the files really take: Badger's logs are sparse.
+func (e *badgerEngine) DiskBytes() int64 {
+	n := int64(0)
+	// A file that a compaction removes while we look is not there to count.
+	_ = filepath.WalkDir(e.path, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if info, err := d.Info(); err == nil {
+				n += allocated(info)
+			}
+		}
+		return nil
+	})
+	return n
+}
+
+func (e *badgerEngine) Close() error {
+	e.read.Discard()
+	return e.db.Close()
+}
+
+// badgerLog passes Badger's warnings and errors on; its info is about its own business.
+type badgerLog func(string)
+
+func (l badgerLog) Errorf(format string, args ...any)   { l("badger: " + fmt.Sprintf(format, args...)) }
+func (l badgerLog) Warningf(format string, args ...any) { l("badger: " + fmt.Sprintf(format, args...)) }
+func (l badgerLog) Infof(string, ...any)                {}
+func (l badgerLog) Debugf(string, ...any)               {}

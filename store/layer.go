@@ -1,0 +1,89 @@
+package store
+
+import (
+	"slices"
+)
+
+// A layer is a step's rows at one stage, apart by segment: a window's end, or 0 for a store without windows. There are
+// few segments at a time, so a sorted slice finds them, and the last one is usually the one wanted.
+type layer struct {
+	segments []*segment
+	last     *segment
+	spare    *segment // emptied, its memory waits for the next segment
+}
+
+type segment struct {
+	id      int64
+	table   table
+	dropped bool // overlay: all rows of the segment ended, here and in the layers below
+	written bool // overlay: rows were written since it was dropped
+}
+
+func (l *layer) find(id int64) *segment {
+	if l.last != nil && l.last.id == id {
+		return l.last
+	}
+	if i, ok := slices.BinarySearchFunc(l.segments, id, func(s *segment, id int64) int { return compareInt64(s.id, id) }); ok {
+		l.last = l.segments[i]
+		return l.last
+	}
+	return nil
+}
+
+// open returns the segment, made where it was missing.
+func (l *layer) open(id int64) *segment {
+	if s := l.find(id); s != nil {
+		return s
+	}
+	i, _ := slices.BinarySearchFunc(l.segments, id, func(s *segment, id int64) int { return compareInt64(s.id, id) })
+	s := l.spare
+	l.spare = nil
+	if s == nil {
+		s = &segment{}
+	}
+	s.id, s.dropped, s.written = id, false, false
+	l.segments = slices.Insert(l.segments, i, s)
+	l.last = s
+	return s
+}
+
+func (l *layer) remove(id int64) {
+	l.segments = slices.DeleteFunc(l.segments, func(s *segment) bool { return s.id == id })
+	l.last = nil
+}
+
+func (l *layer) bytes() int {
+	n := 0
+	for _, s := range l.segments {
+		n += s.table.bytes()
+	}
+	return n
+}
+
+func (l *layer) empty() bool { return len(l.segments) == 0 }
+
+// recycle empties the layer. The largest table's memory is kept for the next epoch.
+func (l *layer) recycle(keep int) {
+	var largest *segment
+	for _, s := range l.segments {
+		if largest == nil || s.table.bytes() > largest.table.bytes() {
+			largest = s
+		}
+	}
+	l.segments, l.last = l.segments[:0], nil
+	if largest == nil {
+		return
+	}
+	largest.table.reset(keep)
+	l.spare = largest
+}
+
+func compareInt64(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

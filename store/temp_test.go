@@ -1,0 +1,6 @@
+package store
+
+import "os"
+
+func makeTemp() (string, error) { return os.MkdirTemp("", "store") }
+func removeTemp(dir string)     { os.RemoveAll(dir) }
