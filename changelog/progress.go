@@ -11,14 +11,14 @@ import (
 // mean: up to which input offset, under which plan, by whom. A start compares it with the group's offsets, so that moved
 // or expired offsets, a changelog that was made anew and a changed plan are seen instead of giving wrong numbers.
 type Progress struct {
-	Format          int           `json:"format"`
-	Task            string        `json:"task"`
-	Store           string        `json:"store"`
-	Fingerprint     string        `json:"fingerprint"` // of the step
-	Epoch           int64         `json:"epoch"`
-	TransactionalID string        `json:"transactional_id"`
-	Inputs          []InputOffset `json:"inputs"` // next offset of each input partition
-	Clock           []byte        `json:"clock"`  // the task's event time; its format is the task's
+	Format          int               `json:"format"`
+	Task            string            `json:"task"`
+	StoreID         string            `json:"store_id"`     // of the incarnation of the rows on the writer's disk
+	Fingerprints    map[string]string `json:"fingerprints"` // of the task's stores, by step
+	Epoch           int64             `json:"epoch"`
+	TransactionalID string            `json:"transactional_id"`
+	Inputs          []InputOffset     `json:"inputs"` // next offset of each input partition
+	Clock           []byte            `json:"clock"`  // the task's event time; its format is the task's
 }
 
 // InputOffset is the next offset of one input partition.

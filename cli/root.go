@@ -101,6 +101,7 @@ func newRoot(a *app) *cobra.Command {
 		newValidateCommand(a),
 		newConfigCommand(a),
 		newVersionCommand(a),
+		newRunCommand(a),
 	)
 	return root
 }

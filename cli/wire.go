@@ -3,4 +3,7 @@ package cli
 import "millrace/topology"
 
 // checkTopology finds what is wrong with the meaning of a topology whose form is right.
-var checkTopology = func(topology.Spec) []topology.Finding { return nil }
+func checkTopology(spec topology.Spec) []topology.Finding {
+	_, findings := topology.Compile(&spec, topology.Options{Formats: formats{}})
+	return findings
+}

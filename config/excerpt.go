@@ -3,6 +3,8 @@ package config
 import (
 	"regexp"
 	"strings"
+
+	"millrace/topology/spelling"
 )
 
 // excerpt is a file's text for showing lines of it, without those that hold a secret: a finding about a broken
@@ -51,7 +53,7 @@ func (e *excerpt) hide(n *node, end int) {
 		if i+1 < len(n.entries) {
 			next = n.entries[i+1].key.pos.Line
 		}
-		if secretKey.MatchString(pair.key.text) || nearest(pair.key.text, []string{"password", "client_secret", "sasl"}) != "" {
+		if secretKey.MatchString(pair.key.text) || spelling.Nearest(pair.key.text, []string{"password", "client_secret", "sasl"}) != "" {
 			e.hideLines(pair.key.pos.Line, next-1)
 			e.hideValues(pair.value)
 			continue

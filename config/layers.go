@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/viper"
 
 	"millrace/topology"
+	"millrace/topology/spelling"
 )
 
 // keyDelimiter separates the parts of a key within viper. A dot would split keys that contain one.
@@ -226,7 +227,7 @@ func (l *settingsLoader) readSets() map[string]string {
 			for i, o := range l.options {
 				known[i] = o.key
 			}
-			hint := nearest(key, known)
+			hint := spelling.Nearest(key, known)
 			if hint != "" {
 				hint = fmt.Sprintf("did you mean %q?", hint)
 			}

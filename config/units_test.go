@@ -56,15 +56,3 @@ func TestSizesSurviveBeingWritten(t *testing.T) {
 		}
 	})
 }
-
-func TestNearest(t *testing.T) {
-	known := []string{"topic", "format", "timestamp", "timestamp_format", "to"}
-	for word, want := range map[string]string{
-		"tpoic": "topic", "topc": "topic", "fromat": "format", "time_stamp": "timestamp", "timestamp_fromat": "timestamp_format",
-		"window": "", "": "",
-	} {
-		if got := nearest(word, known); got != want {
-			t.Errorf("nearest to %q is %q, want %q", word, got, want)
-		}
-	}
-}

@@ -123,7 +123,10 @@ func (keepOpen) Close() error { return nil }
 // StableOffsets returns the group's offsets once no transaction is pending on them: it waits for the open transaction of
 // a dead member, which ends with its timeout.
 func (c *Client) StableOffsets(ctx context.Context, tps []record.TopicPartition) (map[record.TopicPartition]record.Committed, error) {
-	var result map[record.TopicPartition]record.Committed
+	result := map[record.TopicPartition]record.Committed{}
+	if len(tps) == 0 {
+		return result, nil // a request without partitions would ask for all
+	}
 	err := retry(ctx, func() error {
 		b, err := c.sarama.Coordinator(c.config.Group)
 		if err != nil {

@@ -13,11 +13,29 @@ import (
 type stream struct {
 	to       record.TopicPartition
 	batches  []batch
-	next     int // first batch not sent
-	acked    int // first batch not acknowledged
-	failed   bool
+	next     int   // first batch not sent
+	acked    int   // first batch not acknowledged
+	failed   error // why the rest must be sent again
 	end      record.Offset
 	inFlight int
+}
+
+// maySend tells whether the next batch may go. The first batch of a producer epoch goes alone: a broker that has not heard
+// of the epoch yet may take any sequence number for the first, and then the second without it.
+func (s *stream) maySend() bool {
+	switch {
+	case s.failed != nil, s.next == len(s.batches):
+		return false
+	case s.acked == 0 && s.inFlight > 0 && s.batches[0].sequence == 0:
+		return false
+	}
+	return s.inFlight < maxInFlight
+}
+
+func (s *stream) fail(err error) {
+	if s.failed == nil {
+		s.failed = err // what follows is its echo
+	}
 }
 
 type batch struct {
@@ -56,13 +74,19 @@ const recordOverhead = 24
 // (KIP-937), and a refused batch would repeat for ever. Later times are written as this limit; the row has its own.
 const futureLimit = 50 * time.Minute
 
+// written is a record's timestamp as it goes to the broker, which takes none before 1970 and none far in the future.
+func written(timestamp, latest int64) int64 { return max(0, min(timestamp, latest)) }
+
 // streams lays the outboxes out as batches. Boxes of the same partition follow each other in the order given.
-func (s *slab) streams(boxes []*record.Outbox, c Config) []*stream {
+func (s *slab) streams(boxes []*record.Outbox, batchBytes int) []*stream {
 	s.used = 0
 	byPartition := map[record.TopicPartition]*stream{}
 	var order []*stream
 	grouped := map[*stream][]*record.Outbox{}
 	for _, b := range boxes {
+		if b.Count == 0 {
+			continue // a stream without batches would never be acknowledged
+		}
 		st := byPartition[b.To]
 		if st == nil {
 			st = &stream{to: b.To}
@@ -74,7 +98,7 @@ func (s *slab) streams(boxes []*record.Outbox, c Config) []*stream {
 	latest := time.Now().Add(futureLimit).UnixMilli()
 	for _, st := range order {
 		for _, b := range grouped[st] {
-			s.lay(st, b, c.MaxBatchBytes, latest)
+			s.lay(st, b, batchBytes, latest)
 		}
 	}
 	s.address(order)
@@ -87,7 +111,7 @@ func (s *slab) lay(st *stream, box *record.Outbox, limit int, latest int64) {
 		if !ok {
 			return
 		}
-		at := min(in.Timestamp, latest)
+		at := written(in.Timestamp, latest)
 		size := recordOverhead + len(in.Key) + len(in.Value)
 		for _, h := range in.Headers {
 			size += recordOverhead + len(h.Key) + len(h.Value)
@@ -97,15 +121,27 @@ func (s *slab) lay(st *stream, box *record.Outbox, limit int, latest int64) {
 		}
 		b := &st.batches[len(st.batches)-1]
 		r := s.take()
-		r.Key, r.Value, r.Headers = in.Key, in.Value, nil
+		r.Key, r.Value = in.Key, in.Value
+		setHeaders(r, in.Headers)
 		r.OffsetDelta = int64(s.used - 1 - b.from)
 		r.TimestampDelta = time.Duration(at-b.first) * time.Millisecond
-		for _, h := range in.Headers {
-			r.Headers = append(r.Headers, &sarama.RecordHeader{Key: h.Key, Value: h.Value})
-		}
 		b.to = s.used
 		b.bytes += size
 		b.newest = max(b.newest, at)
+	}
+}
+
+// setHeaders uses the headers again that the slot had in an earlier epoch.
+func setHeaders(r *sarama.Record, headers []record.Header) {
+	used := r.Headers[:cap(r.Headers)]
+	r.Headers = r.Headers[:0]
+	for i, h := range headers {
+		if i < len(used) && used[i] != nil {
+			*used[i] = sarama.RecordHeader{Key: h.Key, Value: h.Value}
+			r.Headers = r.Headers[:i+1]
+			continue
+		}
+		r.Headers = append(r.Headers, &sarama.RecordHeader{Key: h.Key, Value: h.Value})
 	}
 }
 
@@ -130,12 +166,7 @@ func (p *Producer) encode(to record.TopicPartition, b *batch) *sarama.RecordBatc
 		b.sequence, b.numbered = p.sequences[to], true
 		p.sequences[to] = int32((int64(b.sequence) + int64(n)) & 0x7fffffff) // wraps to 0 after the largest int32
 	}
-	return &sarama.RecordBatch{Version: 2, Codec: p.codec(), CompressionLevel: sarama.CompressionLevelDefault, LastOffsetDelta: n - 1,
+	return &sarama.RecordBatch{Version: 2, Codec: p.codec, CompressionLevel: sarama.CompressionLevelDefault, LastOffsetDelta: n - 1,
 		FirstTimestamp: time.UnixMilli(b.first), MaxTimestamp: time.UnixMilli(b.newest), ProducerID: p.id, ProducerEpoch: p.epoch,
 		FirstSequence: b.sequence, Records: b.addresses, IsTransactional: p.transactionalID() != nil, PartitionLeaderEpoch: -1}
 }
-
-var codecs = map[string]sarama.CompressionCodec{"": sarama.CompressionNone, "none": sarama.CompressionNone, "gzip": sarama.CompressionGZIP,
-	"snappy": sarama.CompressionSnappy, "lz4": sarama.CompressionLZ4, "zstd": sarama.CompressionZSTD}
-
-func (p *Producer) codec() sarama.CompressionCodec { return codecs[p.client.config.Compression] }

@@ -17,8 +17,10 @@ import (
 type Config struct {
 	Brokers            []string
 	ClientID           string
-	Group              string // the application id
-	InstanceID         string // empty: a dynamic member
+	Group              string                // the application id
+	InstanceID         string                // empty: a dynamic member
+	FormerMember       string                // of a dynamic member's former life, which is over for sure; empty: unknown
+	Joined             func(memberID string) // told after each join of a dynamic member; may be nil
 	TransactionalID    string
 	SessionTimeout     time.Duration
 	Heartbeat          time.Duration
@@ -99,9 +101,6 @@ func explainConnect(c Config, err error) error {
 	return fmt.Errorf("connect to %v: %w", c.Brokers, err)
 }
 
-// Brokers is the number of brokers that the cluster has told of.
-func (c *Client) Brokers() int { return len(c.sarama.Brokers()) }
-
 // Close closes the client. Fetchers, producers and memberships made from it are closed by their owners before.
 func (c *Client) Close() error {
 	c.mu.Lock()
@@ -144,4 +143,43 @@ func closeBroker(b *sarama.Broker) {
 	if b != nil {
 		_ = b.Close() // it may never have connected, or be broken: that is why it is closed
 	}
+}
+
+// Describe returns the number of brokers and the cluster's own name; zero values if the brokers do not tell.
+func (c *Client) Describe() (brokers int, cluster string) {
+	m, err := c.metadata(nil)
+	if err != nil {
+		return 0, ""
+	}
+	return len(m.Brokers), text(m.ClusterID)
+}
+
+// Existing returns the number of partitions of those topics that exist. It asks once and does not wait for a topic to
+// appear.
+func (c *Client) Existing(topics []string) (map[string]int32, error) {
+	m, err := c.metadata(topics)
+	if err != nil {
+		return nil, fmt.Errorf("look for topics: %w", err)
+	}
+	found := map[string]int32{}
+	for _, t := range m.Topics {
+		switch err := asError(t.Err); {
+		case err == nil:
+			found[t.Name] = int32(len(t.Partitions))
+		case kindOf(err) == configuration:
+			return nil, reaction("look for topic "+t.Name, err)
+		}
+	}
+	return found, nil
+}
+
+func (c *Client) metadata(topics []string) (m *sarama.MetadataResponse, err error) {
+	b := c.sarama.LeastLoadedBroker()
+	if b == nil {
+		return nil, sarama.ErrOutOfBrokers
+	}
+	if topics == nil {
+		topics = []string{} // none; nil would ask for all
+	}
+	return b.GetMetadata(&sarama.MetadataRequest{Version: 5, Topics: topics})
 }

@@ -3,6 +3,9 @@ package kafka
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"reflect"
 	"slices"
 
@@ -11,28 +14,37 @@ import (
 	"github.com/IBM/sarama"
 )
 
-var errOldFormat = errors.New("the log has records in a message format older than version 2 (Kafka 0.11): rewrite the topic with a newer producer")
+var (
+	errOldFormat  = errors.New("the log has records in a message format older than version 2 (Kafka 0.11): rewrite the topic with a newer producer")
+	errUnreadable = errors.New("the broker's answer cannot be read")
+	errDamaged    = errors.New("a batch cannot be read: it is damaged, or larger than any answer may be; kafka-dump-log.sh on the broker tells which")
+)
+
+// noTimestamp is what Kafka stores when a producer gave a record no time.
+const noTimestamp = -1
 
 // decode turns a fetched block into one batch of records: what lies before next, control records and records of aborted
 // transactions are left out, but Next is behind them. Keys and values alias the response.
 func decode(tp record.TopicPartition, next record.Offset, block *sarama.FetchResponseBlock) (record.Batch, error) {
 	b := record.Batch{From: tp, Next: next, End: block.HighWaterMarkOffset}
+	if block.Partial {
+		return b, errDamaged
+	}
 	aborted := slices.Clone(block.AbortedTransactions)
 	slices.SortFunc(aborted, func(a, b *sarama.AbortedTransaction) int { return int(a.FirstOffset - b.FirstOffset) })
 	open := map[int64]bool{} // producers whose records are of an aborted transaction from here on
-	n := 0
-	for _, set := range block.RecordsSet {
-		if set.RecordBatch != nil {
-			n += len(set.RecordBatch.Records)
-		}
-	}
-	b.Records = make([]record.Record, 0, n)
+	var into target
+	into.size(block.RecordsSet)
 	for _, set := range block.RecordsSet {
 		rb := set.RecordBatch
 		if rb == nil {
 			return b, errOldFormat
 		}
 		if rb.PartialTrailingRecord {
+			// What lies before the cut batch is read, even if compaction has left nothing of it.
+			if b.Next = max(b.Next, rb.FirstOffset); b.Next == next {
+				return b, errDamaged
+			}
 			break
 		}
 		for len(aborted) > 0 && aborted[0].FirstOffset <= rb.LastOffset() {
@@ -44,14 +56,15 @@ func decode(tp record.TopicPartition, next record.Offset, block *sarama.FetchRes
 				delete(open, rb.ProducerID)
 			}
 		} else if !rb.IsTransactional || !open[rb.ProducerID] {
-			appendRecords(&b, rb, next)
+			into.append(rb, next)
+			b.AppendTime = b.AppendTime || rb.LogAppendTime
 		}
 		b.Next = max(b.Next, rb.LastOffset()+1)
-		b.AppendTime = rb.LogAppendTime
 	}
 	if hidden, ok := nextOffset(block); ok && len(block.RecordsSet) == 0 {
 		b.Next = max(b.Next, hidden)
 	}
+	b.Records, b.Bytes = into.records, into.bytes
 	return b, nil
 }
 
@@ -66,8 +79,34 @@ func nextOffset(block *sarama.FetchResponseBlock) (record.Offset, bool) {
 	return f.Elem().Int(), true
 }
 
-func appendRecords(b *record.Batch, rb *sarama.RecordBatch, next record.Offset) {
-	first, newest := rb.FirstTimestamp.UnixMilli(), rb.MaxTimestamp.UnixMilli()
+// target collects the records of one block. It is sized before, so that neither a record nor its headers cost a heap
+// object of their own.
+type target struct {
+	records []record.Record
+	headers []record.Header
+	bytes   int
+}
+
+func (t *target) size(sets []*sarama.Records) {
+	records, headers := 0, 0
+	for _, set := range sets {
+		if set.RecordBatch == nil {
+			continue
+		}
+		records += len(set.RecordBatch.Records)
+		for _, r := range set.RecordBatch.Records {
+			headers += len(r.Headers)
+		}
+	}
+	t.records = make([]record.Record, 0, records)
+	t.headers = make([]record.Header, 0, headers)
+}
+
+func (t *target) append(rb *sarama.RecordBatch, next record.Offset) {
+	first := int64(noTimestamp)
+	if !rb.FirstTimestamp.IsZero() {
+		first = rb.FirstTimestamp.UnixMilli()
+	}
 	for _, r := range rb.Records {
 		offset := rb.FirstOffset + r.OffsetDelta
 		if offset < next {
@@ -75,13 +114,16 @@ func appendRecords(b *record.Batch, rb *sarama.RecordBatch, next record.Offset) 
 		}
 		out := record.Record{Key: r.Key, Value: r.Value, Offset: offset, Timestamp: first + r.TimestampDelta.Milliseconds()}
 		if rb.LogAppendTime {
-			out.Timestamp = newest
+			out.Timestamp = rb.MaxTimestamp.UnixMilli()
 		}
-		for _, h := range r.Headers {
-			out.Headers = append(out.Headers, record.Header{Key: h.Key, Value: h.Value})
+		if n := len(t.headers); len(r.Headers) > 0 {
+			for _, h := range r.Headers {
+				t.headers = append(t.headers, record.Header{Key: h.Key, Value: h.Value})
+			}
+			out.Headers = t.headers[n:len(t.headers):len(t.headers)]
 		}
-		b.Bytes += len(r.Key) + len(r.Value)
-		b.Records = append(b.Records, out)
+		t.bytes += len(r.Key) + len(r.Value)
+		t.records = append(t.records, out)
 	}
 }
 
@@ -91,4 +133,19 @@ func isAbort(rb *sarama.RecordBatch) bool {
 		return false
 	}
 	return binary.BigEndian.Uint16(rb.Records[0].Key[2:]) == 0
+}
+
+// unreadable marks the error of a Fetch whose answer arrived and could not be decoded: a wrong checksum, a compression
+// that does not open. One such batch spoils the whole answer.
+func unreadable(err error) error {
+	var (
+		code    sarama.KError
+		network net.Error
+	)
+	switch {
+	case errors.As(err, &code), errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, net.ErrClosed), errors.Is(err, sarama.ErrNotConnected):
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUnreadable, err)
 }

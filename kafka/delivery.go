@@ -17,8 +17,9 @@ type delivery struct {
 	producer *Producer
 	streams  []*stream
 	answers  chan answer
-	waiting  int // requests without an answer
-	pending  int // streams that are not acknowledged to the end
+	waiting  int              // requests without an answer
+	pending  int              // streams that are not acknowledged to the end
+	dead     map[string]error // addresses that could not be dialled since the last pause
 	pause    backoff
 }
 
@@ -32,6 +33,13 @@ type sent struct {
 	batch  int
 }
 
+// request is one ProduceRequest on its way to the leader of its partitions: at most one batch a partition.
+type request struct {
+	body  *sarama.ProduceRequest
+	sent  []sent
+	bytes int
+}
+
 type answer struct {
 	broker   *sarama.Broker
 	sent     []sent
@@ -42,6 +50,7 @@ type answer struct {
 func (d *delivery) run(ctx context.Context) (map[record.TopicPartition]record.Offset, error) {
 	d.pending = len(d.streams)
 	d.answers = make(chan answer, maxInFlight*len(d.streams)+1) // never full: a callback must not block
+	d.dead = map[string]error{}
 	for d.pending > 0 {
 		if err := d.send(); err != nil {
 			return nil, err
@@ -54,17 +63,23 @@ func (d *delivery) run(ctx context.Context) (map[record.TopicPartition]record.Of
 		}
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, fmt.Errorf("%d of %d partitions are not acknowledged: %w", d.pending, len(d.streams), context.Cause(ctx))
 		case a := <-d.answers:
 			if err := d.take(a); err != nil {
 				return nil, err
 			}
 		}
 	}
+	return d.ends(ctx)
+}
+
+func (d *delivery) ends(ctx context.Context) (map[record.TopicPartition]record.Offset, error) {
 	ends := make(map[record.TopicPartition]record.Offset, len(d.streams))
 	for _, s := range d.streams {
-		if s.end < 0 { // a duplicate was acknowledged without its offset; nobody but us writes there now
-			end, err := d.producer.client.sarama.GetOffset(s.to.Topic, s.to.Partition, sarama.OffsetNewest)
+		if s.end < 0 {
+			// A duplicate was acknowledged without its offset. The end of the log is right for a changelog, where nobody
+			// but us writes; nobody asks for another topic's.
+			end, err := d.producer.client.EndOffset(ctx, s.to)
 			if err != nil {
 				return nil, err
 			}
@@ -78,49 +93,52 @@ func (d *delivery) run(ctx context.Context) (map[record.TopicPartition]record.Of
 // send puts one batch of each stream that may send into one request a broker, and repeats until nothing more may go.
 func (d *delivery) send() error {
 	for {
-		requests := map[*sarama.Broker]*answer{}
-		bodies := map[*sarama.Broker]*sarama.ProduceRequest{}
-		sizes := map[*sarama.Broker]int{}
+		requests := map[*sarama.Broker]*request{}
 		for _, s := range d.streams {
-			if s.failed || s.next == len(s.batches) || s.inFlight >= maxInFlight {
+			if !s.maySend() {
 				continue
 			}
-			b, err := d.producer.leader(s.to)
+			b, err := d.leader(s.to)
 			if err != nil {
 				if kindOf(err) != retriable {
-					return err
+					return fmt.Errorf("%s: %w", s.to, err)
 				}
-				s.failed = true
+				s.fail(err)
 				continue
 			}
-			batch := &s.batches[s.next]
-			if sizes[b] > 0 && sizes[b]+batch.bytes > maxRequestBytes {
-				continue
-			}
-			if bodies[b] == nil {
-				bodies[b] = &sarama.ProduceRequest{Version: 9, TransactionalID: d.producer.transactionalID(), RequiredAcks: sarama.WaitForAll,
-					Timeout: int32(d.producer.config.Net.ReadTimeout.Milliseconds())}
-				requests[b] = &answer{broker: b}
-			}
-			sizes[b] += batch.bytes
-			bodies[b].AddBatch(s.to.Topic, s.to.Partition, d.producer.encode(s.to, batch))
-			requests[b].sent = append(requests[b].sent, sent{s, s.next})
-			s.next++
-			s.inFlight++
+			d.add(requests, b, s)
 		}
 		if len(requests) == 0 {
 			return nil
 		}
-		for b, a := range requests {
+		for b, r := range requests {
 			d.waiting++
-			err := b.AsyncProduce(bodies[b], func(r *sarama.ProduceResponse, err error) {
-				d.answers <- answer{a.broker, a.sent, r, err}
+			err := b.AsyncProduce(r.body, func(response *sarama.ProduceResponse, err error) {
+				d.answers <- answer{b, r.sent, response, err}
 			})
 			if err != nil {
-				d.answers <- answer{a.broker, a.sent, nil, err}
+				d.answers <- answer{b, r.sent, nil, err}
 			}
 		}
 	}
+}
+
+func (d *delivery) add(requests map[*sarama.Broker]*request, b *sarama.Broker, s *stream) {
+	r := requests[b]
+	batch := &s.batches[s.next]
+	switch {
+	case r == nil:
+		r = &request{body: &sarama.ProduceRequest{Version: 9, TransactionalID: d.producer.transactionalID(), RequiredAcks: sarama.WaitForAll,
+			Timeout: int32(d.producer.config.Net.ReadTimeout.Milliseconds())}}
+		requests[b] = r
+	case r.bytes+batch.bytes > maxRequestBytes:
+		return // it goes with the next request
+	}
+	r.bytes += batch.bytes
+	r.body.AddBatch(s.to.Topic, s.to.Partition, d.producer.encode(s.to, batch))
+	r.sent = append(r.sent, sent{s, s.next})
+	s.next++
+	s.inFlight++
 }
 
 // take handles one answer. Only an error that resending cannot heal is returned.
@@ -131,26 +149,29 @@ func (d *delivery) take(a answer) error {
 	}
 	for _, s := range a.sent {
 		s.stream.inFlight--
-		err := a.err
-		var block *sarama.ProduceResponseBlock
-		if err == nil {
-			if block = a.response.GetBlock(s.stream.to.Topic, s.stream.to.Partition); block == nil {
-				err = fmt.Errorf("%s: the broker's answer does not mention it", s.stream.to)
-			} else {
-				err = asError(block.Err)
-			}
-		}
+		block, err := a.block(s.stream.to)
 		switch {
 		case err == nil || errors.Is(err, sarama.ErrDuplicateSequenceNumber):
 			d.acknowledge(s, block)
-		case kindOf(err) == retriable, s.stream.failed && errors.Is(err, sarama.ErrOutOfOrderSequenceNumber):
-			s.stream.failed = true // an out-of-order batch is the echo of the failed one before it
+		case kindOf(err) == retriable, s.stream.failed != nil && errors.Is(err, sarama.ErrOutOfOrderSequenceNumber):
+			s.stream.fail(err) // an out-of-order batch is the echo of the failed one before it
 			d.producer.ready = false
 		default:
 			return fmt.Errorf("%s: %w", s.stream.to, err)
 		}
 	}
 	return nil
+}
+
+func (a answer) block(tp record.TopicPartition) (*sarama.ProduceResponseBlock, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	block := a.response.GetBlock(tp.Topic, tp.Partition)
+	if block == nil {
+		return nil, fmt.Errorf("the broker's answer does not mention %s", tp)
+	}
+	return block, asError(block.Err)
 }
 
 func (d *delivery) acknowledge(s sent, block *sarama.ProduceResponseBlock) {
@@ -167,22 +188,27 @@ func (d *delivery) acknowledge(s sent, block *sarama.ProduceResponseBlock) {
 
 // again prepares the failed streams for another attempt, after a pause and with fresh metadata.
 func (d *delivery) again(ctx context.Context) error {
-	if err := d.pause.wait(ctx); err != nil {
-		return err
-	}
 	var topics []string
+	var last error
 	for _, s := range d.streams {
-		if s.failed {
-			s.failed, s.next = false, s.acked
+		if s.failed != nil {
+			last = fmt.Errorf("%s: %w", s.to, s.failed)
 			topics = append(topics, s.to.Topic)
+			s.failed, s.next = nil, s.acked
 		}
 	}
+	if ended := d.pause.wait(ctx); ended != nil {
+		return fmt.Errorf("%w; given up: %w", last, ended)
+	}
+	clear(d.dead)
 	_ = d.producer.client.sarama.RefreshMetadata(topics...) // if it fails, so will the next sending, until ctx ends
 	return nil
 }
 
-// leader returns our connection to the partition's leader.
-func (p *Producer) leader(tp record.TopicPartition) (*sarama.Broker, error) {
+// leader returns our connection to the partition's leader. A dial that failed is not repeated for the other partitions
+// of that broker before the next pause: each could take the whole dial timeout.
+func (d *delivery) leader(tp record.TopicPartition) (*sarama.Broker, error) {
+	p := d.producer
 	known, err := p.client.sarama.Leader(tp.Topic, tp.Partition)
 	if err != nil {
 		return nil, err
@@ -191,8 +217,12 @@ func (p *Producer) leader(tp record.TopicPartition) (*sarama.Broker, error) {
 	if b := p.leaders[addr]; b != nil {
 		return b, nil
 	}
+	if err := d.dead[addr]; err != nil {
+		return nil, err
+	}
 	b, err := open(addr, p.config)
 	if err != nil {
+		d.dead[addr] = err
 		return nil, err
 	}
 	p.leaders[addr] = b

@@ -23,10 +23,9 @@ type gate struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	joining bool
-	valid   bool // there is a generation
-	commits int  // offset commits under way
+	commits int // offset commits under way
 	member  member
-	session sarama.ConsumerGroupSession // knows our present member id
+	session sarama.ConsumerGroupSession // knows our present member id; nil: we have none
 }
 
 func newGate(instance string) *gate {
@@ -52,15 +51,16 @@ func (g *gate) close() {
 func (g *gate) open(id int32) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.joining, g.valid, g.member.ID = false, true, id
+	g.joining, g.member.ID = false, id
 	g.changed.Broadcast()
 }
 
-// lose ends the membership: commits fail until the next generation.
+// lose ends the membership: commits fail until the next session has begun. The old session's member id must not meet the
+// next one's generation: for a static member that would look as if another process had its identity.
 func (g *gate) lose() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.joining, g.valid = false, false
+	g.joining, g.session = false, nil
 	g.changed.Broadcast()
 }
 
@@ -88,7 +88,7 @@ func (g *gate) under(ctx context.Context, commit func(member) error) error {
 		g.mu.Unlock()
 		return context.Cause(ctx)
 	}
-	if !g.valid || g.session == nil {
+	if g.session == nil {
 		g.mu.Unlock()
 		return eos.ErrLost
 	}

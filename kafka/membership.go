@@ -15,7 +15,8 @@ import (
 // GroupListener hears what the group decides. The calls come one at a time.
 type GroupListener interface {
 	// Assigned tells everything that is ours from now on. It returns when the work on what is no longer in the list has
-	// been committed or dropped: the group waits for it, and gives those partitions to others afterwards.
+	// been committed or dropped: the group waits for it, and gives those partitions to others afterwards. Heartbeats stop
+	// meanwhile, so it must stay well below the session timeout.
 	Assigned(partitions []record.TopicPartition, generation int32)
 	// Lost tells that the group no longer counts us in: nothing may be committed until the next Assigned.
 	Lost(cause error)
@@ -25,18 +26,37 @@ type GroupListener interface {
 // fetching is kept from starting: its client says that no partition is readable.
 type Membership struct {
 	client   *Client
+	base     sarama.Client
 	group    sarama.ConsumerGroup
 	listener GroupListener
 	topics   []string
 	gate     *gate
-	first    []record.TopicPartition // assigned before the session told our member id
-	session  bool
+	first    []record.TopicPartition     // assigned before the session told our member id
+	session  sarama.ConsumerGroupSession // nil: between two sessions
 }
 
-// notReadable keeps sarama's claims from fetching: it makes them wait until the partition is readable, which it never is.
-type notReadable struct{ sarama.Client }
+// groupClient is the client of the group's membership, and of nothing else.
+type groupClient struct{ sarama.Client }
 
-func (notReadable) PartitionNotReadable(string, int32) bool { return true }
+// PartitionNotReadable keeps sarama's claims from fetching: they wait until the partition is readable, which it never is.
+func (groupClient) PartitionNotReadable(string, int32) bool { return true }
+
+// Coordinator looks for another coordinator when the one that is known cannot be reached. sarama would ask the same
+// again, without a pause, and give the session up within milliseconds when a broker is restarted.
+func (c groupClient) Coordinator(group string) (*sarama.Broker, error) {
+	b, err := c.Client.Coordinator(group)
+	if err != nil {
+		return nil, err
+	}
+	if ok, err := b.Connected(); !ok {
+		if err == nil {
+			err = sarama.ErrNotConnected
+		}
+		_ = c.Client.RefreshCoordinator(group) // the next attempt reports what is wrong
+		return nil, err
+	}
+	return b, nil
+}
 
 // NewMembership prepares to join; Run joins.
 func (c *Client) NewMembership(topics []string, p Planner, l GroupListener) (*Membership, error) {
@@ -56,12 +76,11 @@ func (c *Client) NewMembership(topics []string, p Planner, l GroupListener) (*Me
 	config.Net.ReadTimeout = c.config.RebalanceTimeout + 10*time.Second
 	config.Metadata.Retry.Backoff = 100 * time.Millisecond
 	config.Metadata.Retry.Max = int((c.config.TransactionTimeout+5*time.Second)/config.Metadata.Retry.Backoff) + 1
-	base, err := sarama.NewClient(c.config.Brokers, config)
-	if err != nil {
+	if m.base, err = sarama.NewClient(c.config.Brokers, config); err != nil {
 		return nil, explainConnect(c.config, err)
 	}
-	if m.group, err = sarama.NewConsumerGroupFromClient(c.config.Group, notReadable{base}); err != nil {
-		return nil, errors.Join(fmt.Errorf("join group %s: %w", c.config.Group, err), base.Close())
+	if m.group, err = sarama.NewConsumerGroupFromClient(c.config.Group, groupClient{m.base}); err != nil {
+		return nil, errors.Join(fmt.Errorf("join group %s: %w", c.config.Group, err), m.base.Close())
 	}
 	return m, nil
 }
@@ -74,6 +93,7 @@ func (m *Membership) Run(ctx context.Context) error {
 		}
 	}()
 	var b backoff
+	member := false // we have been one
 	for ctx.Err() == nil {
 		joined := time.Now()
 		err := m.group.Consume(ctx, m.topics, m)
@@ -81,16 +101,20 @@ func (m *Membership) Run(ctx context.Context) error {
 		if ctx.Err() != nil || errors.Is(err, sarama.ErrClosedConsumerGroup) {
 			break
 		}
-		if errors.Is(err, sarama.ErrFencedInstancedId) {
+		if m.session != nil {
+			err = ended(m.session, err)
+			member = true
+		}
+		m.session = nil
+		switch kindOf(err) {
+		case identity:
 			return fmt.Errorf("group %s: %w: %s", m.client.config.Group, eos.ErrIdentity, m.client.config.InstanceID)
-		}
-		if m.session || err != nil {
-			if err == nil {
-				err = errors.New("the session ended")
+		case configuration:
+			if !member {
+				return reaction("join group "+m.client.config.Group, err)
 			}
-			m.listener.Lost(err)
 		}
-		m.session = false
+		m.listener.Lost(err)
 		if time.Since(joined) > 10*time.Second {
 			b = backoff{}
 		}
@@ -99,11 +123,25 @@ func (m *Membership) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close leaves the group, unless the member is static: that one comes back.
+// ended tells why a session is over: Consume itself returns nil for most causes.
+func ended(s sarama.ConsumerGroupSession, err error) error {
+	if err != nil {
+		return err
+	}
+	if cause := context.Cause(s.Context()); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return errors.New("the session ended")
+}
+
+// Close leaves the group, unless the member is static: that one comes back. Run must have returned.
 func (m *Membership) Close() error {
 	err := m.group.Close()
 	m.gate.lose()
-	return err
+	if errors.Is(err, sarama.ErrUnknownMemberId) || errors.Is(err, sarama.ErrFencedInstancedId) {
+		err = nil // the group has forgotten us already
+	}
+	return errors.Join(err, m.base.Close()) // sarama leaves a client that it was given open
 }
 
 // underGeneration runs commit while our generation is sure to stay valid.
@@ -115,17 +153,31 @@ func (m *Membership) underGeneration(ctx context.Context, commit func(member) er
 // member id is known from there on, and the offsets of what we got are stable.
 func (m *Membership) assigned(tps []record.TopicPartition, generation int32) {
 	m.gate.open(generation)
-	if !m.session {
+	if m.session == nil {
 		m.first = tps
 		return
 	}
 	m.listener.Assigned(tps, generation)
 }
 
+// leaveFormer takes the member that this process was before it died out of the group: the group would otherwise wait for
+// it until its session ends. Whoever knows a member's id may do so; the caller knows that it is dead.
+func (m *Membership) leaveFormer() {
+	c := m.client.config
+	if c.FormerMember == "" || c.InstanceID != "" {
+		return
+	}
+	b, err := m.client.sarama.Coordinator(c.Group)
+	if err != nil {
+		return // then the group waits, as it would have anyway
+	}
+	_, _ = b.LeaveGroup(&sarama.LeaveGroupRequest{Version: 0, GroupId: c.Group, MemberId: c.FormerMember})
+}
+
 // Setup implements sarama.ConsumerGroupHandler.
 func (m *Membership) Setup(s sarama.ConsumerGroupSession) error {
 	m.gate.join(s)
-	m.session = true
+	m.session = s
 	m.listener.Assigned(m.first, s.GenerationID())
 	return nil
 }

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -24,7 +25,8 @@ func (b *backoff) wait(ctx context.Context) error {
 	}
 }
 
-// retry repeats attempt while it fails in a way that time can heal, until ctx ends. The last error is the answer then.
+// retry repeats attempt while it fails in a way that time can heal, until ctx ends. The error then tells both: what was
+// wrong to the last, and why it was given up.
 func retry(ctx context.Context, attempt func() error) error {
 	var b backoff
 	for {
@@ -32,8 +34,8 @@ func retry(ctx context.Context, attempt func() error) error {
 		if err == nil || kindOf(err) != retriable {
 			return err
 		}
-		if b.wait(ctx) != nil {
-			return err
+		if ended := b.wait(ctx); ended != nil {
+			return fmt.Errorf("%w; given up: %w", err, ended)
 		}
 	}
 }

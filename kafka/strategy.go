@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"slices"
+	"strings"
 
 	"millrace/record"
 
@@ -60,7 +61,7 @@ func (s *strategy) Plan(members map[string]sarama.ConsumerGroupMemberMetadata, _
 		}
 		known = append(known, g)
 	}
-	slices.SortFunc(known, func(a, b GroupMember) int { return compareStrings(a.ID, b.ID) })
+	slices.SortFunc(known, func(a, b GroupMember) int { return strings.Compare(a.ID, b.ID) })
 	assigned, err := s.planner.Plan(known)
 	if err != nil {
 		return nil, err
@@ -84,20 +85,10 @@ func partitions(topics map[string][]int32) []record.TopicPartition {
 		}
 	}
 	slices.SortFunc(tps, func(a, b record.TopicPartition) int {
-		if c := compareStrings(a.Topic, b.Topic); c != 0 {
+		if c := strings.Compare(a.Topic, b.Topic); c != 0 {
 			return c
 		}
 		return int(a.Partition - b.Partition)
 	})
 	return tps
-}
-
-func compareStrings(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

@@ -1,14 +1,17 @@
 package topology
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"millrace/record"
 	"millrace/topology/aggregate"
 	"millrace/topology/expr"
+	"millrace/topology/spelling"
 )
 
 // Codes of the findings of Compile.
@@ -29,7 +32,7 @@ const (
 	warnUnused   = "W1103" // a source, step or sink that nothing uses
 	noteShuffle  = "N1101" // a step repartitions
 	noteUnknown  = "N1102" // whether a step repartitions is learnt from the data
-	noteEmission = "N1103" // when results come
+	noteEmission = "N1103" // a window does not say when its results come
 )
 
 // finder collects findings.
@@ -40,7 +43,8 @@ func (f *finder) fail(code string, pos Pos, length int, message, hint string) {
 }
 
 func (f *finder) failText(code string, t Text, message, hint string) {
-	f.fail(code, t.Pos, len(t.Value), message, hint)
+	pos, width := place(t, 0, len(t.Value))
+	f.fail(code, pos, width, message, hint)
 }
 
 func (f *finder) warn(code string, pos Pos, message, hint string) {
@@ -51,24 +55,32 @@ func (f *finder) note(code string, pos Pos, message, hint string) {
 	f.list = append(f.list, Finding{Severity: Note, Code: code, Pos: pos, Message: message, Hint: hint})
 }
 
-func (f *finder) failed() bool {
-	return slices.ContainsFunc(f.list, func(x Finding) bool { return x.Severity == Error })
+func (f *finder) failed() bool { return f.errorCount() > 0 }
+
+// errorCount counts the findings that keep a job from starting.
+func (f *finder) errorCount() int {
+	n := 0
+	for _, x := range f.list {
+		if x.Severity == Error {
+			n++
+		}
+	}
+	return n
 }
 
 // expression reports an error of package expr or aggregate at its place within the text. where is "where of step x".
 func (f *finder) expression(code string, t Text, where string, err error) {
-	pos, length, message, hint := t.Pos, len(t.Value), err.Error(), ""
+	offset, length, message, hint := 0, len(t.Value), err.Error(), ""
 	var e *expr.Error
 	var a *aggregate.Error
 	switch {
 	case errors.As(err, &e):
-		pos.Col += min(e.Offset, len(t.Value))
-		length, message, hint = max(e.Len, 1), e.Message, e.Hint
+		offset, length, message, hint = e.Offset, e.Len, e.Message, e.Hint
 	case errors.As(err, &a):
-		pos.Col += min(a.Offset, len(t.Value))
-		length, message, hint = max(a.Len, 1), a.Message, a.Hint
+		offset, length, message, hint = a.Offset, a.Len, a.Message, a.Hint
 	}
-	f.fail(code, pos, length, message+" in "+where, hint)
+	pos, width := place(t, offset, length)
+	f.fail(code, pos, width, message+" in "+where, hint)
 }
 
 // choice returns the index of a word among the allowed ones; an empty text is the first.
@@ -79,7 +91,8 @@ func (f *finder) choice(t Text, what string, allowed ...string) int {
 	if i := slices.Index(allowed, t.Value); i >= 0 {
 		return i
 	}
-	f.failText(codeChoice, t, fmt.Sprintf("%s %q is not known", what, t.Value), nearest(t.Value, allowed))
+	words := slices.DeleteFunc(slices.Clone(allowed), func(word string) bool { return word == "" })
+	f.failText(codeChoice, t, fmt.Sprintf("%s %q is not known", what, t.Value), nearest(t.Value, words))
 	return 0
 }
 
@@ -89,14 +102,8 @@ func (f *finder) policy(t Text, what string) Policy {
 
 // nearest is the hint for a misspelt name.
 func nearest(name string, known []string) string {
-	best, least := "", 3
-	for _, k := range known {
-		if d := distance(name, k); d < least || d == least && best == "" && d <= len(name)/2 {
-			best, least = k, d
-		}
-	}
-	if best != "" {
-		return fmt.Sprintf("did you mean %q?", best)
+	if near := spelling.Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
 	}
 	if len(known) == 0 {
 		return ""
@@ -104,25 +111,32 @@ func nearest(name string, known []string) string {
 	return "known: " + strings.Join(known, ", ")
 }
 
-// distance counts the edits between two words (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(row[j]+1, row[j+1]+1, cost)
-		}
-	}
-	return row[len(b)]
+// place finds a part of a text, given in bytes, in the file: columns count characters, and the lines of a text that has
+// several begin in the column of its first.
+func place(t Text, offset, length int) (Pos, int) {
+	offset = min(max(offset, 0), len(t.Value))
+	part := t.Value[offset:min(offset+max(length, 0), len(t.Value))]
+	part, _, _ = strings.Cut(part, "\n")
+	// Empty lines above a text belong to its value, but its place is where its first line is.
+	before := strings.TrimLeft(t.Value[:offset], "\n")
+	pos := t.Pos
+	pos.Line += strings.Count(before, "\n")
+	pos.Col += utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
+	return pos, max(utf8.RuneCountInString(part), 1)
+}
+
+// part is a stretch of a text as a text of its own.
+func part(t Text, offset, length int) Text {
+	pos, _ := place(t, offset, length)
+	return Text{Value: t.Value[offset : offset+length], Pos: pos}
+}
+
+// ordered sorts findings as a reader meets them, and drops repetitions: a step with several inputs is checked once for each.
+func (f *finder) ordered() []Finding {
+	slices.SortStableFunc(f.list, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Pos.File, b.Pos.File), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Col, b.Pos.Col))
+	})
+	return slices.Compact(f.list)
 }
 
 func sameFields(a, b []record.Field) bool {

@@ -2,7 +2,6 @@ package topology
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"millrace/record"
@@ -26,10 +25,10 @@ func Compile(spec *Spec, o Options) (*Plan, []Finding) {
 		b.subtopologies()
 	}
 	if b.failed() {
-		return nil, b.list
+		return nil, b.ordered()
 	}
 	b.notes()
-	return b.plan, b.list
+	return b.plan, b.ordered()
 }
 
 type builder struct {
@@ -76,39 +75,45 @@ func (b *builder) topic(name string) *topicUse {
 	return t
 }
 
-// names checks that sources and steps, which share one namespace, and sinks are each named once.
+// names checks that sources and steps, which share one namespace, and sinks are each named once, and that no topic of
+// the user is one of the job's own.
 func (b *builder) names() {
 	b.used = map[string]bool{}
-	seen := map[string]Pos{}
-	check := func(t Text, what string) {
+	streams, sinks, internal := map[string]Pos{}, map[string]Pos{}, map[string]string{}
+	check := func(seen map[string]Pos, t Text, what, others string) {
 		if first, ok := seen[t.Value]; ok {
-			b.failText(codeDuplicate, t, fmt.Sprintf("%s %q has the name of another source or step, at %s", what, t.Value, first), "rename one of them")
+			b.failText(codeDuplicate, t, fmt.Sprintf("%s %q has the name of another %s, at %s", what, t.Value, others, first), "rename one of them")
+			return
 		}
 		seen[t.Value] = t.Pos
 	}
-	for _, s := range b.spec.Sources {
-		check(s.Name, "source")
+	own := func(t Text, what string) {
+		if step := internal[t.Value]; step != "" {
+			b.failText(codeCombine, t, fmt.Sprintf("%s is an internal topic of step %s, and %s uses it", t.Value, step, what), "use another topic, or rename the step")
+		}
 	}
 	for _, s := range b.spec.Steps {
-		check(s.Name, "step")
+		internal[b.plan.ChangelogTopic(s.Name.Value)], internal[b.plan.repartitionTopic(s.Name.Value)] = s.Name.Value, s.Name.Value
 	}
+	for _, s := range b.spec.Sources {
+		check(streams, s.Name, "source", "source or step")
+		own(s.Topic, "source "+s.Name.Value)
+	}
+	for _, s := range b.spec.Steps {
+		check(streams, s.Name, "step", "source or step")
+	}
+	for _, s := range b.spec.Sinks {
+		check(sinks, s.Name, "sink", "sink")
+		own(s.Topic, "sink "+s.Name.Value)
+	}
+}
+
+// repartitionTopic names the repartition topic of a step.
+func (p *Plan) repartitionTopic(step string) string {
+	return p.ApplicationID + "-" + step + "-repartition"
 }
 
 var formats = []string{"json", "string", "long", "bytes"}
-
-func (b *builder) sinks() {
-	for i := range b.spec.Sinks {
-		s := &b.spec.Sinks[i]
-		b.choice(s.Format, "format of sink "+s.Name.Value, formats...)
-		b.choice(s.TimestampFormat, "timestamp_format of sink "+s.Name.Value, "", "epoch_ms", "rfc3339")
-		upsert := b.choice(s.Mode, "mode of sink "+s.Name.Value, "append", "upsert") == 1
-		if s.Topic.Value == "" {
-			b.fail(codeContract, s.Name.Pos, len(s.Name.Value), fmt.Sprintf("sink %s has no topic", s.Name.Value), "add topic:")
-			continue
-		}
-		b.plan.sinks = append(b.plan.sinks, &sinkPlan{spec: s, topic: b.topic(s.Topic.Value), upsert: upsert})
-	}
-}
 
 func (b *builder) source(s *SourceSpec) {
 	name := s.Name.Value
@@ -153,6 +158,9 @@ func (b *builder) source(s *SourceSpec) {
 			b.failText(codeCombine, sink.spec.Topic, fmt.Sprintf("sink %s writes to %s, which source %s reads: the job would feed itself", sink.spec.Name.Value, s.Topic.Value, name), "use another topic")
 		}
 	}
+	if dead := b.spec.Errors.DeadLetterTopic; dead.Value != "" && dead.Value == s.Topic.Value {
+		b.failText(codeCombine, dead, fmt.Sprintf("dead letters go to %s, which source %s reads: a bad record would come back for ever", dead.Value, name), "use another topic")
+	}
 	b.plan.sources = append(b.plan.sources, p)
 	b.streams[name] = []*stream{p.out}
 }
@@ -179,7 +187,7 @@ func (b *builder) compiled(t Text, where string, compile func() (*expr.Program, 
 		b.expression(codeExpression, t, where, err)
 		return nil
 	}
-	b.plan.compiled = append(b.plan.compiled, p)
+	b.plan.compiled = append(b.plan.compiled, compiledText{t, where, p})
 	return p
 }
 
@@ -187,61 +195,56 @@ func (s *stream) scope() expr.Scope {
 	return expr.Scope{Value: s.layout, Key: s.key, Window: s.windowed}
 }
 
-// normal is an expression's text without the spaces that do not matter to it.
-func normal(text string) string { return strings.Join(strings.Fields(text), " ") }
+// normal is an expression's text without the spaces that do not matter to it. Between quotes they do.
+func normal(text string) string {
+	var out strings.Builder
+	quote, gap := byte(0), false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case quote == 0 && (c == ' ' || c == '\t' || c == '\r' || c == '\n'):
+			gap = out.Len() > 0
+			continue
+		case quote == 0 && (c == '"' || c == '\'' || c == '`'):
+			quote = c
+		case quote == c:
+			quote = 0
+		}
+		if gap {
+			out.WriteByte(' ')
+			gap = false
+		}
+		out.WriteByte(c)
+		if c == '\\' && quote != 0 && quote != '`' && i+1 < len(text) {
+			i++
+			out.WriteByte(text[i])
+		}
+	}
+	return out.String()
+}
 
-// unused warns of what nothing reads or writes: most often a slip.
+// unused reports what nothing reads or writes: most often a slip.
 func (b *builder) unused() {
+	written := map[string]bool{}
+	for _, s := range b.spec.Steps {
+		for _, to := range s.To {
+			written[to.Value] = true
+		}
+		if s.Late != nil {
+			written[s.Late.To.Value] = true
+		}
+		if !b.used[s.Name.Value] && len(s.To) == 0 {
+			b.fail(codeContract, s.Name.Pos, len(s.Name.Value), fmt.Sprintf("step %s goes nowhere", s.Name.Value), "add to: with a sink, or read it from another step")
+		}
+	}
 	for _, s := range b.spec.Sources {
 		if !b.used[s.Name.Value] {
 			b.warn(warnUnused, s.Name.Pos, fmt.Sprintf("source %s is read by no step", s.Name.Value), "add it to a step's from:, or remove it")
 		}
 	}
-	for _, s := range b.spec.Steps {
-		if !b.used[s.Name.Value] && len(s.To) == 0 {
-			b.fail(codeContract, s.Name.Pos, len(s.Name.Value), fmt.Sprintf("step %s goes nowhere", s.Name.Value), "add to: with a sink, or read it from another step")
-		}
-	}
 	for _, s := range b.spec.Sinks {
-		if !b.used["sink "+s.Name.Value] {
+		if !written[s.Name.Value] {
 			b.warn(warnUnused, s.Name.Pos, fmt.Sprintf("sink %s is written by no step", s.Name.Value), "add it to a step's to:, or remove it")
 		}
 	}
-}
-
-func (b *builder) sink(name Text, where string) *sinkPlan {
-	var known []string
-	for _, s := range b.plan.sinks {
-		if s.spec.Name.Value == name.Value {
-			b.used["sink "+name.Value] = true
-			return s
-		}
-		known = append(known, s.spec.Name.Value)
-	}
-	if slices.ContainsFunc(b.spec.Sinks, func(s SinkSpec) bool { return s.Name.Value == name.Value }) {
-		return nil // it was found wanting already
-	}
-	b.failText(codeUnknown, name, fmt.Sprintf("%s names sink %q, which does not exist", where, name.Value), nearest(name.Value, known))
-	return nil
-}
-
-// use connects a stream to a sink.
-func (b *builder) use(name Text, out *stream, where string) {
-	s := b.sink(name, where)
-	if s == nil {
-		return
-	}
-	u := &sinkUse{sink: s, fields: out.fields}
-	if s.spec.Key.Value != "" {
-		u.key = b.program(s.spec.Key, out, "key of sink "+s.spec.Name.Value)
-	}
-	for _, h := range s.spec.Headers {
-		if p := b.program(h.Expr, out, "headers of sink "+s.spec.Name.Value); p != nil {
-			u.headers = append(u.headers, headerUse{[]byte(h.Name.Value), p})
-		}
-	}
-	if s.spec.KeyWithWindow && !out.windowed {
-		b.failText(codeCombine, name, fmt.Sprintf("sink %s has key_with_window, but %s has no window", s.spec.Name.Value, where), "remove key_with_window from the sink")
-	}
-	out.sinks = append(out.sinks, u)
 }

@@ -2,8 +2,6 @@ package topology
 
 import (
 	"fmt"
-	"strings"
-	"time"
 
 	"millrace/record"
 	"millrace/topology/aggregate"
@@ -15,23 +13,25 @@ import (
 func (b *builder) grouped(p *stepPlan, ins []*stream) {
 	s := p.spec
 	name := s.Name.Value
+	before := b.errorCount()
+	a := &aggregatePlan{step: p}
+	p.aggregate = a
 	if len(s.GroupBy) == 0 {
-		b.fail(codeContract, s.Name.Pos, len(name), fmt.Sprintf("step %s aggregates without group_by", name), "add group_by:")
-		return
+		b.fail(codeContract, s.Name.Pos, len(name), fmt.Sprintf("step %s has a window or aggregates without group_by", name), "add group_by:")
 	}
 	if len(s.Aggregate) == 0 {
 		b.fail(codeContract, s.Name.Pos, len(name), fmt.Sprintf("step %s groups without aggregate", name), "add aggregate:, for example { count: count() }")
-		return
 	}
-	a := &aggregatePlan{step: p}
-	p.aggregate = a
+	b.windows(a)
+	b.contracts(a)
+	b.lateSink(a, ins)
 	calls := b.calls(s)
-	for i, in := range ins {
+	for _, in := range ins {
 		port := b.groupPort(p, in, calls)
 		if port == nil {
-			return
+			continue
 		}
-		if i == 0 {
+		if len(p.ports) == 0 {
 			b.shape(a, port, calls)
 		} else {
 			b.agree(a, port, calls)
@@ -39,10 +39,8 @@ func (b *builder) grouped(p *stepPlan, ins []*stream) {
 		p.ports = append(p.ports, port)
 		in.consumers = append(in.consumers, port)
 	}
-	b.windows(a)
-	b.contracts(a)
-	if a.set == nil || b.failed() {
-		return
+	if b.errorCount() > before {
+		return // without outs, so that the steps behind bring no errors of their own
 	}
 	a.slices = a.windows != nil && a.windows.Kind == window.Hopping && a.set.Mergeable() && a.emit != emitCorrections
 	b.keyedOrShuffled(p)
@@ -68,35 +66,32 @@ func (b *builder) calls(s *StepSpec) []call {
 	return calls
 }
 
+// groupPort compiles a grouped step for one of its inputs; nil after findings.
 func (b *builder) groupPort(p *stepPlan, in *stream, calls []call) *portPlan {
 	s := p.spec
 	name := s.Name.Value
+	before := b.errorCount()
 	port := &portPlan{step: p, in: in, where: b.condition(s.Where, in, "where of step "+name)}
 	for _, g := range s.GroupBy {
-		program := b.program(g.Expr, in, "group_by of step "+name)
-		if program == nil {
-			return nil
-		}
-		port.group = append(port.group, program)
+		port.group = append(port.group, b.program(g.Expr, in, "group_by of step "+name))
 	}
 	for _, c := range calls {
 		var arg, fold *expr.Program
 		where := "aggregate " + c.name + " of step " + name
 		if n := len(c.call.Args); n > 0 {
 			last := c.call.Args[n-1]
-			text := Text{Value: last.Text, Pos: c.text.Pos}
-			text.Pos.Col += last.Offset
+			text := part(c.text, last.Offset, len(last.Text))
 			if c.call.Name == "fold" {
 				fold = b.fold(c, text, in, where)
-				if fold == nil {
-					return nil
-				}
-			} else if arg = b.program(text, in, where); arg == nil {
-				return nil
+			} else {
+				arg = b.program(text, in, where)
 			}
 		}
 		port.args = append(port.args, arg)
 		port.folds = append(port.folds, fold)
+	}
+	if b.errorCount() > before {
+		return nil
 	}
 	return port
 }
@@ -117,8 +112,7 @@ func (b *builder) fold(c call, text Text, in *stream, where string) *expr.Progra
 }
 
 func (b *builder) foldInit(c call, where string) *expr.Program {
-	text := Text{Value: c.call.Args[0].Text, Pos: c.text.Pos}
-	text.Pos.Col += c.call.Args[0].Offset
+	text := part(c.text, c.call.Args[0].Offset, len(c.call.Args[0].Text))
 	return b.compiled(text, where, func() (*expr.Program, error) { return expr.Compile(text.Value, expr.Scope{}) })
 }
 
@@ -207,139 +201,6 @@ func (b *builder) agree(a *aggregatePlan, port *portPlan, calls []call) {
 			b.failText(codeTypes, calls[i].text, fmt.Sprintf("aggregate %s of step %s takes %s from one input and %s from another", item.Name, a.step.spec.Name.Value, item.Arg, t), "make the inputs agree")
 		}
 	}
-}
-
-func (b *builder) windows(a *aggregatePlan) {
-	w := a.step.spec.Window
-	name := a.step.spec.Name.Value
-	if w == nil {
-		return
-	}
-	spec := window.Spec{Size: w.Size.Value.Milliseconds(), Advance: w.Advance.Value.Milliseconds(), Offset: w.Offset.Value.Milliseconds(), Lateness: w.AllowedLateness.Value.Milliseconds()}
-	if b.choice(w.Type, "window type of step "+name, "tumbling", "hopping") == 1 {
-		spec.Kind = window.Hopping
-		if !w.Advance.Set {
-			b.fail(codeContract, w.Pos, 0, fmt.Sprintf("hopping window of step %s has no advance", name), "add advance:, how far apart the windows start")
-			return
-		}
-	} else {
-		if w.Advance.Set {
-			b.fail(codeCombine, w.Advance.Pos, 0, fmt.Sprintf("tumbling window of step %s has an advance", name), "write type: hopping for overlapping windows")
-		}
-		spec.Advance = spec.Size
-	}
-	if w.Type.Value == "" {
-		b.fail(codeContract, w.Pos, 0, fmt.Sprintf("window of step %s has no type", name), "add type: tumbling or type: hopping")
-	}
-	if !w.Size.Set {
-		b.fail(codeContract, w.Pos, 0, fmt.Sprintf("window of step %s has no size", name), "add size:, for example 1m")
-		return
-	}
-	if w.TimeZone.Value != "" {
-		location, err := time.LoadLocation(w.TimeZone.Value)
-		if err != nil {
-			b.failText(codeWindow, w.TimeZone, fmt.Sprintf("time zone %q of step %s is not known", w.TimeZone.Value, name), "use an IANA name such as Europe/Berlin")
-		} else {
-			spec.Location = location
-		}
-	}
-	if err := spec.Validate(); err != nil {
-		b.fail(codeWindow, w.Pos, 0, fmt.Sprintf("step %s: %v", name, err), "")
-		return
-	}
-	a.windows = &spec
-}
-
-// contracts checks what must be written: how late is too late, and how long state is kept.
-func (b *builder) contracts(a *aggregatePlan) {
-	s := a.step.spec
-	name := s.Name.Value
-	modes := []string{"final", "final_with_corrections", "changes"}
-	if s.Window == nil {
-		modes = []string{"changes"}
-		if s.Late != nil {
-			b.fail(codeCombine, s.Late.Pos, 0, fmt.Sprintf("step %s has late: but no window", name), "remove it: without a window nothing is late")
-		}
-		switch {
-		case !s.TTL.Set && !s.TTL.Forever:
-			b.fail(codeContract, s.Name.Pos, len(name), fmt.Sprintf("step %s keeps a row a group and does not say how long", name), "add ttl: 24h, or ttl: forever if the groups are bounded")
-		case !s.TTL.Forever:
-			a.ttl = max(s.TTL.Value.Milliseconds(), 1)
-		}
-		b.choice(s.Emit, "emit of step "+name+", which has no window,", modes...)
-		a.emit = emitChanges
-		return
-	}
-	if s.TTL.Set || s.TTL.Forever {
-		b.fail(codeCombine, s.TTL.Pos, 0, fmt.Sprintf("step %s has a ttl beside a window", name), "remove ttl: a window's rows end with it")
-	}
-	a.emit = emitMode(b.choice(s.Emit, "emit of step "+name, modes...))
-	a.revision = a.emit == emitCorrections
-	switch {
-	case s.Late == nil:
-		b.fail(codeContract, s.Window.Pos, 0, fmt.Sprintf("step %s has a window and does not say what late records get", name), "add late: { to: SINK } or late: { policy: drop }")
-	case s.Late.To.Value != "":
-		if sink := b.sink(s.Late.To, "late of step "+name); sink != nil {
-			a.late.to = &sinkUse{sink: sink}
-		}
-	case s.Late.Policy.Value != "drop":
-		b.fail(codeContract, s.Late.Pos, 0, fmt.Sprintf("late of step %s is %q", name, s.Late.Policy.Value), "write late: { to: SINK } or late: { policy: drop }")
-	}
-}
-
-// keyedOrShuffled decides whether the step's rows are already where their group lives.
-func (b *builder) keyedOrShuffled(p *stepPlan) {
-	a := p.aggregate
-	var reasons []string
-	for _, port := range p.ports {
-		if reason := b.keyed(p, port); reason != "" {
-			reasons = append(reasons, reason)
-		}
-	}
-	if len(reasons) == 0 {
-		return
-	}
-	name := p.spec.Name.Value
-	shuffle := &shufflePlan{step: p, topic: b.topic(b.plan.ApplicationID + "-" + name + "-repartition"), reason: strings.Join(reasons, "; ")}
-	shuffle.combine = a.set.Mergeable() && a.ttl == 0 && (a.windows == nil || a.windows.Kind == window.Tumbling || a.slices)
-	for _, port := range p.ports {
-		port.keyed, port.verify, port.ship = false, false, shuffle
-		shuffle.ports = append(shuffle.ports, port)
-	}
-}
-
-// keyed tells, with an empty reason, that the key of the port's rows is the group's key.
-func (b *builder) keyed(p *stepPlan, port *portPlan) (reason string) {
-	var texts []string
-	for _, g := range p.spec.GroupBy {
-		texts = append(texts, normal(g.Expr.Value))
-	}
-	group := strings.Join(texts, ", ")
-	if len(texts) == 1 && texts[0] == "key" {
-		port.keyed = true
-		return ""
-	}
-	if port.in.keyedBy != nil {
-		if strings.Join(port.in.keyedBy, ", ") == group {
-			port.keyed, port.verify = true, port.in.sourceKey
-			return ""
-		}
-		return fmt.Sprintf("the key is %s, group_by is %s", strings.Join(port.in.keyedBy, ", "), group)
-	}
-	if port.in.raw == nil || len(texts) > 1 {
-		return fmt.Sprintf("the key is not known, group_by is %s", group)
-	}
-	learnt, ok := b.options.Keyed[p.spec.Name.Value]
-	if !ok {
-		src := port.in.raw.spec
-		b.plan.Unknown = append(b.plan.Unknown, &KeyQuestion{Step: p.spec.Name.Value, Source: src.Name.Value, Topic: src.Topic.Value, Expression: group, Pos: p.spec.GroupBy[0].Expr.Pos, port: port})
-		return fmt.Sprintf("source %s does not declare its key", src.Name.Value)
-	}
-	if learnt {
-		port.keyed, port.verify = true, true
-		return ""
-	}
-	return fmt.Sprintf("the records' key is not %s", group)
 }
 
 // result lays out the rows that the aggregation puts out.

@@ -3,7 +3,6 @@ package topology
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"strconv"
 
 	"millrace/record"
@@ -100,7 +99,11 @@ func appendText(dst []byte, v record.Value) []byte {
 	case record.Bool:
 		return strconv.AppendBool(dst, v.Num == 1)
 	case record.Double:
-		return strconv.AppendFloat(dst, v.Float(), 'g', -1, 64)
+		f := v.Float()
+		if f == 0 {
+			f = 0 // 0 and -0 are equal, and one group
+		}
+		return record.AppendDouble(dst, f)
 	case record.Decimal:
 		return record.AppendDecimal(dst, v)
 	}
@@ -117,7 +120,7 @@ func parseText(part []byte, t record.Type) (record.Value, error) {
 		return record.BoolValue(string(part) == "true"), nil
 	case record.Double:
 		f, err := strconv.ParseFloat(string(part), 64)
-		if err != nil || math.IsNaN(f) {
+		if err != nil {
 			return record.Value{}, fmt.Errorf("%q is no number", part)
 		}
 		return record.DoubleValue(f), nil

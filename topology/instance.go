@@ -38,6 +38,7 @@ type Instance struct {
 	now        int64          // wall clock, ms, as of the task's last look
 	current    *record.Record // the record that is being worked on, as it came; nil while windows close
 	origin     record.Origin
+	result     *record.Row // the result that is being put out; nil otherwise
 	streams    map[*stream]*streamNode
 }
 
@@ -47,6 +48,8 @@ type RecordError struct {
 	Origin record.Origin
 	Kind   string // deserialization, processing, production, timestamp
 	Err    error
+
+	advice string // how to go on
 }
 
 func (e *RecordError) Error() string {
@@ -54,7 +57,7 @@ func (e *RecordError) Error() string {
 	if e.Origin.Topic != "" {
 		place = fmt.Sprintf("%s-%d@%d", e.Origin.Topic, e.Origin.Partition, e.Origin.Offset)
 	}
-	return fmt.Sprintf("%s of %s at %s: %v (errors.%s is fail; use skip or dead_letter to go on)", e.Kind, place, e.Where, e.Err, e.Kind)
+	return fmt.Sprintf("%s of %s at %s: %v (%s)", e.Kind, place, e.Where, e.Err, e.advice)
 }
 
 func (e *RecordError) Unwrap() error { return e.Err }
@@ -94,6 +97,7 @@ func (s *Subtopology) Build(env Env) (*Instance, error) {
 		}
 	}
 	in.clock = NewClock(disorder)
+	in.findHolders()
 	for _, node := range in.inputs {
 		if err := node.connect(); err != nil {
 			return nil, err
@@ -128,7 +132,7 @@ func (in *Instance) Process(i int, from record.TopicPartition, r *record.Record,
 	in.current = r
 	in.origin = record.Origin{Topic: from.Topic, Partition: from.Partition, Offset: r.Offset, Timestamp: r.Timestamp}
 	err := in.inputs[i].process(r)
-	in.current = nil
+	in.current, in.origin = nil, record.Origin{}
 	return err
 }
 
@@ -137,29 +141,68 @@ func (in *Instance) Reopen() {
 	for _, a := range in.aggregates {
 		a.reopen()
 	}
-	in.advance()
-}
-
-// advance carries the clock's watermark to the operators.
-func (in *Instance) advance() {
-	for _, a := range in.aggregates {
-		a.watermark = max(a.watermark, in.watermarkOf(a.plan.upstream))
+	in.release()
+	for _, s := range in.shuffles {
+		s.toldIdle = in.clock.AllIdle() // as the last Freeze has told
 	}
 }
 
-// watermarkOf is the least event time of the streams: the task's for a source, what an aggregation holds its results
-// back to otherwise.
-func (in *Instance) watermarkOf(streams []*stream) int64 {
+// findHolders finds out for every step which aggregations in this task its rows come from: these hold its time back.
+func (in *Instance) findHolders() {
+	for _, a := range in.aggregates {
+		for _, s := range a.plan.upstream {
+			a.holders = append(a.holders, in.aggregatesBefore(s)...)
+		}
+	}
+	for _, sh := range in.shuffles {
+		for _, p := range sh.plan.ports {
+			sh.holders = append(sh.holders, in.aggregatesBefore(p.in)...)
+		}
+	}
+}
+
+// aggregatesBefore returns the aggregations that a stream's rows come from, through whatever stateless steps.
+func (in *Instance) aggregatesBefore(s *stream) (found []*aggregator) {
+	if s.from == nil {
+		return nil
+	}
+	if s.from.aggregate != nil {
+		return []*aggregator{in.aggregator(s.from.aggregate)}
+	}
+	for _, p := range s.from.ports {
+		if p.out == s {
+			found = append(found, in.aggregatesBefore(p.in)...)
+		}
+	}
+	return found
+}
+
+// advance carries the clock's watermark to the operators, in the order of the rows' way.
+func (in *Instance) advance() {
+	for _, a := range in.aggregates {
+		a.watermark = max(a.watermark, in.watermarkBehind(a.holders))
+		if a.plan.windows != nil {
+			a.promiseWindows()
+		}
+	}
+}
+
+// release is advance at an epoch's beginning, when the changes of the one before are out.
+func (in *Instance) release() {
+	for _, a := range in.aggregates {
+		a.watermark = max(a.watermark, in.watermarkBehind(a.holders))
+		if a.plan.windows == nil {
+			a.promise = a.watermark
+		}
+	}
+	in.advance()
+}
+
+// watermarkBehind is how far time is where rows come from these aggregations: the task's, if there are none.
+func (in *Instance) watermarkBehind(holders []*aggregator) int64 {
 	w := in.clock.Watermark()
-	for _, s := range streams {
-		if s.from == nil || s.from.aggregate == nil {
-			continue
-		}
-		for _, a := range in.aggregates {
-			if a.plan == s.from.aggregate {
-				w = min(w, a.outWatermark())
-			}
-		}
+	for _, a := range holders {
+		w = min(w, a.promise)
 	}
 	return w
 }
@@ -196,15 +239,16 @@ func (in *Instance) Due() bool {
 func (in *Instance) Fire(limit int) error {
 	budget := limit
 	for _, a := range in.aggregates {
-		a.watermark = max(a.watermark, in.watermarkOf(a.plan.upstream))
-		for a.due() && budget > 0 {
+		for a.due() {
+			if budget <= 0 {
+				return nil
+			}
 			if err := a.fire(&budget); err != nil {
 				return err
 			}
+			a.schedule()
 		}
-		if budget <= 0 {
-			return nil
-		}
+		in.advance() // what it held back may close windows of the next
 	}
 	return nil
 }
@@ -219,6 +263,7 @@ func (in *Instance) Freeze() error {
 			}
 		}
 	}
+	in.release()
 	for _, s := range in.shuffles {
 		if err := s.flush(); err != nil {
 			return err
@@ -256,3 +301,36 @@ func (in *Instance) Tallies() []record.Tally {
 	}
 	return all
 }
+
+// IsIdle tells whether input i holds nobody's time back because it is silent.
+func (in *Instance) IsIdle(i int) bool {
+	n := in.inputs[i]
+	return n.present && n.plan.source != nil && in.clock.Idle(n.channel)
+}
+
+// InputTime tells how far event time is on input i: for a repartition topic, its slowest writer.
+func (in *Instance) InputTime(i int) record.WatermarkStatus {
+	n := in.inputs[i]
+	s := record.WatermarkStatus{MaxEventTime: record.NoTime, Watermark: record.NoTime}
+	if !n.present {
+		return s
+	}
+	channels := max(n.writers, 1)
+	s.Idle = true
+	for c := n.channel; c < n.channel+channels; c++ {
+		newest, watermark, holding := in.clock.Channel(c)
+		if idle := in.clock.Idle(c); !idle {
+			if s.Idle || watermark < s.Watermark {
+				s.Watermark = watermark
+			}
+			s.Idle = false
+		}
+		s.MaxEventTime = max(s.MaxEventTime, newest)
+		s.Holding = s.Holding || holding
+	}
+	return s
+}
+
+// KeepsTime tells whether a task without stores must keep its clock over a restart: time crosses the repartition topics
+// that it writes, and must not go back there.
+func (s *Subtopology) KeepsTime() bool { return len(s.shuffles) > 0 }

@@ -23,11 +23,15 @@ type aggregator struct {
 	folding []expr.Eval // the folds of the port whose row is being added
 
 	watermark int64
-	open      []int64 // segments that may have rows, ascending
+	holders   []*aggregator // whose results it reads: its time is behind theirs
+	promise   int64         // no result that is still to come is older
+	dueAt     int64         // the watermark from which on fire has something to do
+	open      []int64       // segments that may have rows, ascending
 	closing   *closing
-	fired     map[int64]bool // corrections: windows whose first results are out
-	sweep     int64          // ttl: the next event time at which a shard is swept
-	cursor    windowCursor   // slices: how far windows have been put out
+	fired     int64               // corrections: the first results of windows up to this end are out
+	sweep     int64               // ttl: the next event time at which a shard is swept
+	cursor    windowCursor        // slices: how far windows have been put out
+	ended     map[string]struct{} // rows whose last change went out when they ended, in this epoch; see emitChanged
 
 	key, state, merged []byte
 	args               []record.Value
@@ -41,7 +45,7 @@ type aggregator struct {
 const rowTrailer = 8 + 4
 
 func newAggregator(in *Instance, plan *aggregatePlan) (*aggregator, error) {
-	a := &aggregator{in: in, plan: plan, name: plan.step.spec.Name.Value, watermark: record.NoTime, sweep: record.NoTime, fired: map[int64]bool{}}
+	a := &aggregator{in: in, plan: plan, name: plan.step.spec.Name.Value, watermark: record.NoTime, promise: record.NoTime, fired: record.NoTime, sweep: record.NoTime, ended: map[string]struct{}{}}
 	a.store = in.env.Store(plan.store)
 	a.args = make([]record.Value, len(plan.items))
 	items := slices.Clone(plan.items)
@@ -81,9 +85,9 @@ func (a *aggregator) reopen() {
 			a.open = append(a.open, id)
 		}
 	}
-	a.closing = nil
-	clear(a.fired)
+	a.closing, a.fired = nil, record.NoTime
 	a.readCursor()
+	a.schedule()
 }
 
 // add takes one row of a port whose key is the group's.
@@ -129,6 +133,9 @@ func (a *aggregator) addKeyed(p *portNode, key []byte, r *record.Row) error {
 		}
 	}
 	if accepted && a.plan.slices {
+		if err := a.settle(); err != nil {
+			return err
+		}
 		if err := a.update(w.SliceEnd(r.Time), 0, key, r); err != nil {
 			return err
 		}
@@ -209,9 +216,10 @@ func (a *aggregator) window(end int64) record.Window {
 	return record.Window{Start: a.plan.windows.Start(end), End: end}
 }
 
-// deletes tells whether the step is a single fold, whose null ends the row, as in Kafka Streams.
+// deletes tells whether the step is a single fold, whose null ends the row, as in Kafka Streams. Where corrections count
+// their revisions the row has to stay: its null is a result like any other.
 func (a *aggregator) deletes() bool {
-	return len(a.plan.items) == 1 && a.plan.items[0].Call.Name == "fold"
+	return len(a.plan.items) == 1 && a.plan.items[0].Call.Name == "fold" && a.plan.emit != emitCorrections
 }
 
 func (a *aggregator) foldedToNull() (bool, error) {
@@ -243,6 +251,7 @@ func (a *aggregator) touch(segment int64) {
 	}
 	if i, found := slices.BinarySearch(a.open, segment); !found {
 		a.open = slices.Insert(a.open, i, segment)
+		a.schedule()
 	}
 }
 
@@ -270,18 +279,20 @@ func (a *aggregator) merge(segment int64, key, partial []byte, newest, n int64) 
 	} else {
 		a.state = a.set.Init(a.state)
 	}
-	if a.state, err = a.worker.Merge(a.state, partial); err != nil {
+	if a.state, err = a.worker.Merge(a.state, partial); errors.Is(err, aggregate.ErrCorrupt) {
 		return fatal{err}
+	} else if err != nil {
+		return err // a sum that is too large for its type, which one task alone may never see
 	}
 	return a.save(segment, segment, key, newest, revision)
 }
 
-// outWatermark is what the step's results can promise: a window that has not closed may still put out a row of a time as
-// old as its start.
-func (a *aggregator) outWatermark() int64 {
+// promiseWindows raises the promise of a step with windows: a window that is not over may still put out a row as old as
+// its start. While windows wait to be put out nothing is promised beyond them.
+func (a *aggregator) promiseWindows() {
 	w := a.plan.windows
-	if w == nil || a.watermark < -window.MaxTime {
-		return a.watermark
+	if a.watermark < -window.MaxTime || a.due() {
+		return
 	}
-	return a.watermark - w.Lateness - w.Size
+	a.promise = max(a.promise, w.Start(w.FirstEnd(a.watermark-w.Lateness)))
 }

@@ -31,7 +31,11 @@ func (in *Instance) bad(policy Policy, kind, where string, err error) error {
 		in.counter(record.DeadLettered, where, kind).n++
 		return nil
 	}
-	return fatal{&RecordError{Where: where, Origin: in.origin, Kind: kind, Err: err}}
+	advice := "errors." + kind + " is fail: use skip or dead_letter to go on"
+	if kind == "timestamp" {
+		advice = "use invalid_timestamp: skip or dead_letter on the source to go on"
+	}
+	return fatal{&RecordError{Where: where, Origin: in.origin, Kind: kind, Err: err, advice: advice}}
 }
 
 const maxErrorText = 500
@@ -42,8 +46,9 @@ func (d *deadLetterNode) write(kind, where string, err error) {
 	if c := d.in.current; c != nil {
 		out.Key, out.Value, out.Timestamp = c.Key, c.Value, c.Timestamp
 		d.headers = append(d.headers, c.Headers...)
-	} else {
-		out.Timestamp = max(d.in.clock.Watermark(), 0)
+	} else if row := d.in.result; row != nil { // no single record is to blame: the group and its window must do
+		out.Key, out.Timestamp = row.Key, max(row.Time, 0)
+		d.headers = append(d.headers, row.Headers...)
 	}
 	text := err.Error()
 	if len(text) > maxErrorText {
@@ -55,9 +60,11 @@ func (d *deadLetterNode) write(kind, where string, err error) {
 	add("exception", kind)
 	add("message", text)
 	add("stacktrace", chain(err))
-	add("topic", d.in.origin.Topic)
-	add("partition", strconv.Itoa(int(d.in.origin.Partition)))
-	add("offset", strconv.FormatInt(d.in.origin.Offset, 10))
+	if d.in.origin.Topic != "" {
+		add("topic", d.in.origin.Topic)
+		add("partition", strconv.Itoa(int(d.in.origin.Partition)))
+		add("offset", strconv.FormatInt(d.in.origin.Offset, 10))
+	}
 	add("step", where)
 	out.Headers = d.headers
 	if size := len(out.Key) + len(out.Value); size > d.in.env.MaxRecordBytes {

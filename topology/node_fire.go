@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -16,39 +17,36 @@ type closing struct {
 	first   bool // corrections: only first results go out, the rows stay
 }
 
-// due tells whether fire has something to do.
-func (a *aggregator) due() bool {
-	if a.closing != nil {
-		return true
+// due tells whether fire has something to do. It is asked after every record.
+func (a *aggregator) due() bool { return a.closing != nil || a.watermark >= a.dueAt }
+
+// schedule finds the watermark from which on something is due. It must be called after what it looks at has changed.
+func (a *aggregator) schedule() {
+	a.dueAt = math.MaxInt64
+	switch {
+	case a.plan.ttl > 0:
+		a.dueAt = max(a.sweep, record.NoTime+1)
+	case a.plan.windows == nil || len(a.open) == 0:
+	case a.plan.slices:
+		a.dueAt = a.slicesDueAt()
+	default:
+		a.dueAt = a.plan.windows.CloseTime(a.open[0])
+		if a.plan.emit == emitCorrections {
+			a.dueAt = min(a.dueAt, a.nextFirst())
+		}
 	}
-	if a.plan.ttl > 0 {
-		return a.watermark >= a.sweep && a.watermark > record.NoTime
-	}
-	if a.plan.windows == nil || len(a.open) == 0 {
-		return false
-	}
-	if a.plan.slices {
-		return a.slicesDue()
-	}
-	segment, _ := a.nextDue()
-	return segment != math.MaxInt64
 }
 
-// nextDue returns the first segment whose rows must go out or end; first tells that only first results go out.
-func (a *aggregator) nextDue() (segment int64, first bool) {
-	w := a.plan.windows
-	for _, end := range a.open {
-		if end > a.watermark {
-			break
-		}
-		if w.Closed(end, a.watermark) {
-			return end, false
-		}
-		if a.plan.emit == emitCorrections && !a.fired[end] {
-			return end, true
-		}
+// nextFirst returns the end of the first open window whose first results are owed; MaxInt64 if there is none.
+func (a *aggregator) nextFirst() int64 {
+	i, found := slices.BinarySearch(a.open, a.fired)
+	if found {
+		i++
 	}
-	return math.MaxInt64, false
+	if i == len(a.open) {
+		return math.MaxInt64
+	}
+	return a.open[i]
 }
 
 // fire does about budget rows of what is due. Finals go out in the order of their windows' ends, then of their keys.
@@ -60,7 +58,10 @@ func (a *aggregator) fire(budget *int) error {
 		return a.fireSlices(budget)
 	}
 	if a.closing == nil {
-		segment, first := a.nextDue()
+		segment, first := a.open[0], false
+		if !a.plan.windows.Closed(segment, a.watermark) {
+			segment, first = a.nextFirst(), true
+		}
 		keys, err := a.store.Keys(segment)
 		if err != nil {
 			return fatal{err}
@@ -79,7 +80,7 @@ func (a *aggregator) fire(budget *int) error {
 	}
 	a.closing = nil
 	if c.first {
-		a.fired[c.segment] = true
+		a.fired = c.segment
 		return nil
 	}
 	a.end(c.segment)
@@ -117,7 +118,7 @@ func (a *aggregator) closeRow(c *closing, key []byte) error {
 	} else {
 		a.state = append(a.state[:0], state...)
 		state = a.state
-		a.store.Delete(c.segment, key)
+		a.endRow(c.segment, key, owed)
 		a.tallies.closed.n++
 	}
 	if !owed {
@@ -126,22 +127,38 @@ func (a *aggregator) closeRow(c *closing, key []byte) error {
 	return a.result.emit(key, state, newest, a.window(c.segment), revision)
 }
 
+// endRow deletes a row. owed tells that its last change goes out now.
+func (a *aggregator) endRow(segment int64, key []byte, owed bool) {
+	if owed && a.plan.emit == emitChanges && a.deletes() {
+		a.ended[rowID(segment, key)] = struct{}{}
+	}
+	a.store.Delete(segment, key)
+}
+
+func rowID(segment int64, key []byte) string {
+	return string(append(binary.BigEndian.AppendUint64(nil, uint64(segment)), key...))
+}
+
 // end forgets a segment whose rows have all been deleted.
 func (a *aggregator) end(segment int64) {
 	a.store.DropSegment(segment)
-	delete(a.fired, segment)
 	if i, found := slices.BinarySearch(a.open, segment); found {
 		a.open = slices.Delete(a.open, i, i+1)
 	}
 }
 
-// emitChanged puts out the rows that this epoch has changed, one each.
+// emitChanged puts out the rows that this epoch has changed, one each. A row that has ended in the epoch is news only if
+// a fold ended it: the end of its window or ttl says nothing about its last result, which went out then.
 func (a *aggregator) emitChanged() error {
 	if a.plan.slices {
 		return a.emitChangedSlices()
 	}
+	defer clear(a.ended)
 	return a.store.Changed(func(segment int64, key, row []byte) error {
 		if row == nil {
+			if _, over := a.ended[rowID(segment, key)]; over || !a.deletes() {
+				return nil
+			}
 			return a.result.remove(key, a.window(segment))
 		}
 		state, newest, revision, err := splitRow(row)
@@ -191,11 +208,28 @@ func (a *aggregator) sweepShards(budget *int) error {
 		}
 		*budget--
 		if found && a.expired(row) {
-			a.store.Delete(shard, keys.At(i))
-			a.tallies.expired.n++
+			if err := a.endExpired(shard, keys.At(i), row); err != nil {
+				return err
+			}
 		}
 	}
 	*budget--
 	a.sweep += step
 	return nil
+}
+
+// endExpired deletes a row, after its last change: whether an epoch ended in between must not decide if that is seen.
+func (a *aggregator) endExpired(shard int64, key, row []byte) error {
+	owed := a.store.Pending()
+	state, newest, revision, err := splitRow(row)
+	if err != nil {
+		return fatal{err}
+	}
+	a.state = append(a.state[:0], state...)
+	a.endRow(shard, key, owed)
+	a.tallies.expired.n++
+	if !owed {
+		return nil
+	}
+	return a.result.emit(key, a.state, newest, record.Window{}, revision)
 }

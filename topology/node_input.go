@@ -27,6 +27,7 @@ type inputNode struct {
 	ports     []*shufflePort // of a repartition topic
 	unpacked  record.Record
 	headers   []record.Header
+	lastTopic string // of the rows that were unpacked
 }
 
 // shufflePort is the far side of a port whose rows came through a repartition topic.
@@ -78,26 +79,39 @@ func (n *inputNode) process(r *record.Record) error {
 	n.consumed.bytes += int64(len(r.Key) + len(r.Value))
 	row := &n.row
 	row.Key, row.Value, row.Headers, row.Time, row.From = r.Key, r.Value, r.Headers, r.Timestamp, n.in.origin
-	if n.decoder != nil {
-		if r.Value == nil {
-			n.nullValue.n++
-			if n.time == nil {
-				n.observe(r.Timestamp)
-			}
-			return nil
+	if n.time == nil { // the record's own time counts whatever its value is
+		if ok, err := n.takeTime(row); !ok {
+			return err
 		}
+	}
+	if r.Value == nil {
+		n.nullValue.n++
+		return nil
+	}
+	if n.decoder != nil {
 		if err := n.decoder.Decode(r.Value, row.Fields); err != nil {
 			return n.in.bad(n.in.sub.plan.errors.deserialization, "deserialization", n.plan.Source, err)
 		}
 	}
-	if ok, err := n.eventTime(row); !ok || err != nil {
-		return err
+	if n.time != nil {
+		if ok, err := n.takeTime(row); !ok {
+			return err
+		}
 	}
-	n.observe(row.Time)
 	return n.out.deliver(row)
 }
 
+// takeTime finds the row's time and moves the clock by it; false means that the record has gone elsewhere.
+func (n *inputNode) takeTime(row *record.Row) (bool, error) {
+	ok, err := n.eventTime(row)
+	if ok {
+		n.observe(row.Time)
+	}
+	return ok, err
+}
+
 var (
+	errNoGroup    = errors.New("the value of group_by is null")
 	errNoTime     = errors.New("the timestamp is missing or null")
 	errNegative   = errors.New("the timestamp is before 1970")
 	errFuture     = errors.New("the timestamp is further in the future than max_future allows")
@@ -154,22 +168,30 @@ func millis(v record.Value) (int64, error) {
 
 // observe moves the clock by an event's time.
 func (n *inputNode) observe(at int64) {
-	woke := n.in.clock.Idle(n.channel)
+	woke := n.in.clock.AllIdle()
 	if n.in.clock.Observe(n.channel, at) {
 		n.in.advance()
 	}
 	if woke {
-		n.wake()
+		n.in.wake()
 	}
 }
 
-// wake says that an input has ended its idleness. While it was idle the tasks behind a repartition topic may have gone on
-// as far as the newest time that any source accepts now: until we are there ourselves, rows must travel alone. This
-// decides about the form in which they travel, never about results.
-func (n *inputNode) wake() {
-	if n.maxFuture <= 0 {
-		n.in.clock.SetGuard(math.MaxInt64)
-		return
+// wake ends the idleness of all inputs. If the tasks behind a repartition topic have been told of it, they may have gone
+// on without this one, as far as the newest time that any source accepts now: until we are there ourselves, rows must
+// travel alone. This decides about the form in which they travel, never about results.
+func (in *Instance) wake() {
+	newest := in.now
+	for _, n := range in.inputs {
+		if n.plan.source == nil || n.maxFuture <= 0 {
+			newest = math.MaxInt64
+		} else if newest < math.MaxInt64 {
+			newest = max(newest, in.now+n.maxFuture)
+		}
 	}
-	n.in.clock.SetGuard(n.in.now + n.maxFuture)
+	for _, s := range in.shuffles {
+		if s.toldIdle {
+			in.clock.SetGuard(newest)
+		}
+	}
 }

@@ -66,7 +66,11 @@ func (n *resultNode) emit(key, state []byte, newest int64, w record.Window, revi
 		n.headers[0].Value, n.headers[1].Value = n.start, n.end
 		row.Headers = n.headers[:]
 	}
-	return n.forward(row)
+	outer := a.in.result
+	a.in.result = row
+	err := n.forward(row)
+	a.in.result = outer
+	return err
 }
 
 func (n *resultNode) forward(row *record.Row) error {

@@ -22,12 +22,17 @@ type shuffleNode struct {
 	args    []record.Value
 
 	key, value, state []byte
-	told              int64 // watermark that the tasks behind know
+	holders           []*aggregator // whose results it sends on
+	told              int64         // watermark that the tasks behind know as of the last epoch
 	toldIdle          bool
+	ahead             []int64 // by partition: watermark that the records of this epoch carry so far
 }
 
 func newShuffleNode(in *Instance, plan *shufflePlan) (*shuffleNode, error) {
 	s := &shuffleNode{in: in, plan: plan, partitions: in.env.Partitions(plan.topic.name), told: record.NoTime}
+	for range s.partitions {
+		s.ahead = append(s.ahead, record.NoTime)
+	}
 	if !plan.combine {
 		return s, nil
 	}
@@ -45,14 +50,6 @@ func newShuffleNode(in *Instance, plan *shufflePlan) (*shuffleNode, error) {
 	return s, nil
 }
 
-func (s *shuffleNode) watermark() int64 {
-	var streams []*stream
-	for _, p := range s.plan.ports {
-		streams = append(streams, p.in)
-	}
-	return s.in.watermarkOf(streams)
-}
-
 // send takes one row of a port.
 func (s *shuffleNode) send(p *portNode, r *record.Row) error {
 	var ok bool
@@ -60,10 +57,7 @@ func (s *shuffleNode) send(p *portNode, r *record.Row) error {
 	if s.key, ok, err = p.groupKey(s.key[:0], s.plan.step.aggregate.key, r); !ok || err != nil {
 		return err
 	}
-	watermark := s.in.clock.Watermark()
-	if s.plan.ports[0].in.from != nil {
-		watermark = s.watermark()
-	}
+	watermark := s.in.watermarkBehind(s.holders)
 	if s.set != nil && s.mayCombine(r.Time, watermark) {
 		return s.combine(p, r)
 	}
@@ -79,8 +73,13 @@ func (s *shuffleNode) mayCombine(at, watermark int64) bool {
 	if watermark < s.in.clock.Guard() {
 		return false
 	}
+	return !s.late(at, watermark)
+}
+
+// late tells whether a window refuses rows of this time at a watermark.
+func (s *shuffleNode) late(at, watermark int64) bool {
 	w := s.plan.step.aggregate.windows
-	return w == nil || !w.Closed(w.FirstEnd(at), watermark)
+	return w != nil && w.Closed(w.FirstEnd(at), watermark)
 }
 
 func (s *shuffleNode) combine(p *portNode, r *record.Row) error {
@@ -123,13 +122,20 @@ func (s *shuffleNode) combine(p *portNode, r *record.Row) error {
 	return nil
 }
 
-// single sends one row as it is.
+// single sends one row as it is. In front of a row that is late by a watermark that its partition does not know yet, the
+// watermark goes alone: the windows that it closes must be put out before the row changes what they share with others.
 func (s *shuffleNode) single(p *portNode, r *record.Row, watermark int64) {
+	partition := record.PartitionOf(s.key, s.partitions)
+	if watermark > s.ahead[partition] && s.late(r.Time, watermark) {
+		s.value = appendShuffle(s.value[:0], shuffleWatermark, s.in.env.Task.Partition, watermark)
+		s.queue(partition, nil, watermark)
+	}
+	s.ahead[partition] = max(s.ahead[partition], watermark)
 	v := appendShuffle(s.value[:0], shuffleRow, s.in.env.Task.Partition, watermark)
 	v = binary.AppendUvarint(v, uint64(s.portNumber(p)))
 	v = binary.AppendVarint(v, r.Time)
 	v = binary.AppendVarint(binary.AppendVarint(v, r.Window.Start), r.Window.End)
-	v = appendBytes(v, []byte(r.From.Topic))
+	v = append(binary.AppendUvarint(v, uint64(len(r.From.Topic))+1), r.From.Topic...)
 	v = binary.AppendUvarint(v, uint64(r.From.Partition))
 	v = binary.AppendVarint(binary.AppendVarint(v, r.From.Offset), r.From.Timestamp)
 	v = appendBytes(v, r.Key)
@@ -144,12 +150,17 @@ func (s *shuffleNode) single(p *portNode, r *record.Row, watermark int64) {
 		v = appendBytes(appendBytes(v, h.Key), h.Value)
 	}
 	s.value = v
-	partition := record.PartitionOf(s.key, s.partitions)
+	s.queue(partition, s.key, r.Time)
+}
+
+// queue puts s.value behind the single rows of a partition.
+func (s *shuffleNode) queue(partition int32, key []byte, at int64) {
+	at = max(at, 0) // Kafka takes no other timestamps
 	if s.set != nil {
-		s.singles[partition].Append(s.key, v, nil, r.Time)
+		s.singles[partition].Append(key, s.value, nil, at)
 		return
 	}
-	s.in.out.Append(s.plan.topic, partition, &record.Record{Key: s.key, Value: v, Timestamp: r.Time})
+	s.in.out.Append(s.plan.topic, partition, &record.Record{Key: key, Value: s.value, Timestamp: at})
 }
 
 func (s *shuffleNode) portNumber(p *portNode) int {
@@ -169,7 +180,7 @@ func (s *shuffleNode) flush() error {
 			return err
 		}
 	}
-	watermark, idle := s.watermark(), s.in.clock.AllIdle()
+	watermark, idle := s.in.watermarkBehind(s.holders), s.in.clock.AllIdle()
 	if watermark == s.told && idle == s.toldIdle || watermark == record.NoTime && !idle {
 		return nil
 	}
@@ -180,6 +191,7 @@ func (s *shuffleNode) flush() error {
 	s.value = appendShuffle(s.value[:0], kind, s.in.env.Task.Partition, watermark)
 	for p := range s.partitions {
 		s.in.out.Append(s.plan.topic, p, &record.Record{Value: s.value, Timestamp: max(watermark, 0)})
+		s.ahead[p] = watermark
 	}
 	s.told, s.toldIdle = watermark, idle
 	return nil

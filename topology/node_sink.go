@@ -23,7 +23,6 @@ type sinkNode struct {
 	headers          []record.Header
 	headerBufs       [][]byte
 	produced         *tally
-	withoutKey       *tally
 }
 
 func newSinkNode(in *Instance, use *sinkUse) (*sinkNode, error) {
@@ -33,7 +32,6 @@ func newSinkNode(in *Instance, use *sinkUse) (*sinkNode, error) {
 		return nil, fmt.Errorf("sink %s: topic %s has no partitions", k.name, s.topic.name)
 	}
 	k.produced = in.counter(record.Produced, k.name, s.topic.name)
-	k.withoutKey = in.counter(record.Dropped, k.name, "null_key")
 	if use.key != nil {
 		k.key = use.key.Bind()
 	}
@@ -71,7 +69,7 @@ func (k *sinkNode) write(r *record.Row) error {
 
 // put writes a value, nil for a tombstone, under the row's key.
 func (k *sinkNode) put(r *record.Row, value []byte) error {
-	key, place := r.Key, r.Key
+	key := r.Key
 	if k.key != nil {
 		v, err := k.key(r)
 		if err != nil {
@@ -82,19 +80,18 @@ func (k *sinkNode) put(r *record.Row, value []byte) error {
 			k.keyBuf = appendText(k.keyBuf[:0], v)
 			key = k.keyBuf
 		}
-		place = key
-	}
-	if k.use.sink.spec.KeyWithWindow {
-		k.keyBuf = append(append(k.keyBuf[:0], r.Key...), '|')
-		k.keyBuf = strconv.AppendInt(k.keyBuf, r.Window.Start, 10)
-		key = k.keyBuf
 	}
 	if key == nil && k.use.sink.upsert {
 		return k.bad(errNoKey)
 	}
 	partition := k.in.env.Task.Partition % k.partitions
-	if place != nil {
-		partition = record.PartitionOf(place, k.partitions)
+	if key != nil {
+		partition = record.PartitionOf(key, k.partitions) // before the window is added: a group's windows stay together
+	}
+	if key != nil && k.use.sink.spec.KeyWithWindow {
+		k.keyBuf = append(append(k.keyBuf[:0], key...), '|')
+		k.keyBuf = strconv.AppendInt(k.keyBuf, r.Window.Start, 10)
+		key = k.keyBuf
 	}
 	headers, err := k.rowHeaders(r)
 	if err != nil {

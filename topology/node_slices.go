@@ -57,64 +57,63 @@ func (a *aggregator) saveCursor() error {
 	return nil
 }
 
+// settled tells whether a window has been put out, as far as the key.
+func (c *windowCursor) settled(end int64, key []byte) bool {
+	return end < c.end || end == c.end && (c.done || bytes.Compare(key, c.key) <= 0)
+}
+
+// settle keeps a record that some windows have refused out of them, although it changes a slice that they share with
+// windows that take it: all that have refused it were put out before, also those that nothing was in.
+func (a *aggregator) settle() error {
+	if len(a.refused) == 0 {
+		return nil
+	}
+	last := a.refused[len(a.refused)-1]
+	if last <= a.cursor.end {
+		return nil
+	}
+	a.cursor = windowCursor{end: last, done: true}
+	a.schedule()
+	return a.saveCursor()
+}
+
 // nextWindow returns the end of the first window that is still owed; MaxInt64 if no slice has one.
 func (a *aggregator) nextWindow() int64 {
 	if !a.cursor.done {
 		return a.cursor.end
 	}
 	w := a.plan.windows
-	next := int64(math.MaxInt64)
 	for _, slice := range a.open {
-		for end := w.FirstEnd(slice - 1); end <= w.LastEnd(slice-1) && end < next; end += w.Advance {
+		for end := w.FirstEnd(slice - 1); end <= w.LastEnd(slice-1); end += w.Advance {
 			if end > a.cursor.end {
-				next = end
+				return end
 			}
-		}
-	}
-	return next
-}
-
-func (a *aggregator) slicesDue() bool {
-	if a.cursor.drop != nil {
-		return true
-	}
-	if a.plan.emit == emitFinal {
-		if end := a.nextWindow(); end != math.MaxInt64 && a.plan.windows.Closed(end, a.watermark) {
-			return true
-		}
-	}
-	return a.endedSlice() != math.MaxInt64
-}
-
-// endedSlice returns a slice that no window needs any more.
-func (a *aggregator) endedSlice() int64 {
-	w := a.plan.windows
-	for _, slice := range a.open {
-		last := w.LastEnd(slice - 1)
-		if !w.Closed(last, a.watermark) {
-			break
-		}
-		if a.plan.emit == emitChanges || last < a.cursor.end || last == a.cursor.end && a.cursor.done {
-			return slice
 		}
 	}
 	return math.MaxInt64
 }
 
+// slicesDueAt is the watermark from which on a window is to be put out or a slice ends.
+func (a *aggregator) slicesDueAt() int64 {
+	if a.cursor.drop != nil || a.sliceEnded() {
+		return math.MinInt64
+	}
+	return a.plan.windows.CloseTime(a.nextWindow())
+}
+
+// sliceEnded tells whether all windows of the first slice have been put out.
+func (a *aggregator) sliceEnded() bool {
+	last := a.plan.windows.LastEnd(a.open[0] - 1)
+	return last < a.cursor.end || last == a.cursor.end && a.cursor.done
+}
+
 func (a *aggregator) fireSlices(budget *int) error {
-	if a.cursor.drop == nil {
-		if slice := a.endedSlice(); slice != math.MaxInt64 {
-			if a.plan.emit == emitChanges { // what changed last goes out before its rows end
-				if err := a.emitChangedSlices(); err != nil {
-					return err
-				}
-			}
-			keys, err := a.store.Keys(slice)
-			if err != nil {
-				return fatal{err}
-			}
-			a.cursor.drop = &closing{segment: slice, keys: keys}
+	if a.cursor.drop == nil && a.sliceEnded() {
+		keys, err := a.store.Keys(a.open[0])
+		if err != nil {
+			return fatal{err}
 		}
+		a.cursor.drop = &closing{segment: a.open[0], keys: keys}
 	}
 	if a.cursor.drop != nil {
 		return a.dropSlice(budget)
@@ -168,12 +167,14 @@ func (a *aggregator) fireWindow(budget *int) error {
 		*budget--
 		key := c.keys.At(c.next)
 		c.key = append(c.key[:0], key...)
-		newest, found, err := a.mergeSlices(slicesOf, key)
+		newest, found, changed, err := a.mergeSlices(slicesOf, key)
 		if err != nil {
 			return err
 		}
 		if found {
 			a.tallies.closed.n++
+		}
+		if found && (changed || a.plan.emit == emitFinal) {
 			if err := a.result.emit(key, a.merged, newest, a.window(end), 0); err != nil {
 				return err
 			}
@@ -195,28 +196,30 @@ func (a *aggregator) slicesOf(end int64) []int64 {
 	return of
 }
 
-// mergeSlices leaves the state of a key over several slices in a.merged.
-func (a *aggregator) mergeSlices(of []int64, key []byte) (newest int64, found bool, err error) {
+// mergeSlices leaves the state of a key over several slices in a.merged; changed tells whether one of them has changed
+// since its windows were last put out.
+func (a *aggregator) mergeSlices(of []int64, key []byte) (newest int64, found, changed bool, err error) {
 	a.merged = a.set.Init(a.merged[:0])
 	newest = record.NoTime
 	for _, slice := range of {
 		row, ok, err := a.store.Load(slice, key)
 		if err != nil {
-			return 0, false, fatal{err}
+			return 0, false, false, fatal{err}
 		}
 		if !ok {
 			continue
 		}
+		changed = changed || a.store.Pending()
 		state, at, _, err := splitRow(row)
 		if err != nil {
-			return 0, false, fatal{err}
+			return 0, false, false, fatal{err}
 		}
 		found, newest = true, max(newest, at)
 		if a.merged, err = a.worker.Merge(a.merged, state); err != nil {
-			return 0, false, fatal{err}
+			return 0, false, false, fatal{err}
 		}
 	}
-	return newest, found, nil
+	return newest, found, changed, nil
 }
 
 // emitChangedSlices puts out every open window that one of this epoch's changed slices is a part of, once a key, in the
@@ -231,7 +234,9 @@ func (a *aggregator) emitChangedSlices() error {
 	w := a.plan.windows
 	err := a.store.Changed(func(slice int64, key, _ []byte) error {
 		for end := w.FirstEnd(slice - 1); end <= w.LastEnd(slice-1); end += w.Advance {
-			changes = append(changes, change{end, len(changes), string(key)})
+			if !a.cursor.settled(end, key) {
+				changes = append(changes, change{end, len(changes), string(key)})
+			}
 		}
 		return nil
 	})
@@ -250,7 +255,7 @@ func (a *aggregator) emitChangedSlices() error {
 			continue
 		}
 		seen[c.key] = true
-		newest, found, err := a.mergeSlices(a.slicesOf(c.end), []byte(c.key))
+		newest, found, _, err := a.mergeSlices(a.slicesOf(c.end), []byte(c.key))
 		if err != nil {
 			return err
 		}

@@ -197,9 +197,9 @@ func (p *portNode) groupKey(dst []byte, key groupKey, r *record.Row) (result []b
 		return dst, false, nil
 	}
 	if p.plan.verify && !sameKey(p.plan.in.key, r.Key, dst[from:]) {
-		return dst, false, fatal{&RecordError{Where: p.step, Origin: p.in.origin, Kind: "processing", Err: fmt.Errorf(
-			"the record's key %q is not %s, which is %q, although the source's records are said or were found to be keyed by it: "+
-				"write the source's true key: in the configuration, or leave it out and remove the group's offsets to have it learnt again", r.Key, p.plan.step.spec.GroupBy[0].Expr.Value, dst[from:])}}
+		return dst, false, fatal{&RecordError{Where: p.step, Origin: p.in.origin, Kind: "processing",
+			Err:    fmt.Errorf("the record's key %q is not %s, which is %q, although the source's records are said or were found to be keyed by it", r.Key, p.plan.step.spec.GroupBy[0].Expr.Value, dst[from:]),
+			advice: "write the source's true key: in the configuration, or leave it out and remove the group's offsets to have it learnt again"}}
 	}
 	return dst, true, nil
 }

@@ -1,6 +1,8 @@
 package topology
 
 import (
+	"time"
+
 	"millrace/record"
 	"millrace/topology/aggregate"
 	"millrace/topology/expr"
@@ -21,7 +23,14 @@ type Plan struct {
 	topics     []*topicUse
 	deadLetter *topicUse // nil: no dead-letter topic
 	errors     errorPlan
-	compiled   []*expr.Program // for explain: which run natively
+	compiled   []compiledText // for explain: which run natively
+}
+
+// compiledText is an expression with the place that it was written at.
+type compiledText struct {
+	text    Text
+	where   string // as in "where of step x"
+	program *expr.Program
 }
 
 // Subtopology is a set of steps joined without a topic between them. One of its tasks works on one partition of each of
@@ -209,7 +218,7 @@ func (p *Plan) SourceTopics() []string {
 	var topics []string
 	seen := map[string]bool{}
 	for _, s := range p.sources {
-		if t := s.spec.Topic.Value; !seen[t] {
+		if t := s.spec.Topic.Value; s.sub != nil && !seen[t] {
 			seen[t] = true
 			topics = append(topics, t)
 		}
@@ -243,4 +252,25 @@ func (p *Plan) SinkOf(topic string) string {
 		return "dead_letter"
 	}
 	return ""
+}
+
+// StartsLatest tells where an input is read from when the group has no offset: the end instead of the beginning.
+func (in *Input) StartsLatest() bool {
+	return in.source != nil && in.source.spec.Start.Value == "latest"
+}
+
+// IdleTimeout is after how long without a record a partition of the input no longer holds time back; 0: never.
+func (in *Input) IdleTimeout() time.Duration {
+	if in.source == nil {
+		return 0
+	}
+	return in.source.spec.Watermark.IdleTimeout.Value
+}
+
+// AdvanceOnIdle tells whether the wall clock moves time on when all partitions are idle, and how far behind it stays.
+func (in *Input) AdvanceOnIdle() (disorder time.Duration, ok bool) {
+	if in.source == nil || !in.source.spec.Watermark.AdvanceOnIdle {
+		return 0, false
+	}
+	return in.source.spec.Watermark.MaxOutOfOrderness.Value, true
 }

@@ -141,7 +141,9 @@ func (n *inputNode) unpack(rec *record.Record) error {
 		if r.bad {
 			return n.damaged()
 		}
-		return n.ports[0].port.aggregate.merge(segment, rec.Key, r.b, newest, int64(count))
+		n.in.current, n.in.origin = nil, record.Origin{} // what comes of it has many records to blame
+		port := n.ports[0].port
+		return port.bad(port.aggregate.merge(segment, rec.Key, r.b, newest, int64(count)))
 	}
 	return nil
 }
@@ -151,7 +153,7 @@ func (n *inputNode) unpackRow(key []byte, r *reader) error {
 	row := &n.row
 	row.Time = r.varint()
 	row.Window = record.Window{Start: r.varint(), End: r.varint()}
-	row.From = record.Origin{Topic: string(r.bytes()), Partition: int32(r.uvarint()), Offset: r.varint(), Timestamp: r.varint()}
+	row.From = record.Origin{Topic: n.topicName(r.bytes()), Partition: int32(r.uvarint()), Offset: r.varint(), Timestamp: r.varint()}
 	row.Key, row.Value = r.bytes(), r.bytes()
 	n.headers = n.headers[:0]
 	for range r.uvarint() {
@@ -174,6 +176,14 @@ func (n *inputNode) unpackRow(key []byte, r *reader) error {
 		}
 	}
 	return far.port.bad(far.port.aggregate.addKeyed(far.port, key, row))
+}
+
+// topicName is a topic's name as a string; rows mostly come from the same one as the row before.
+func (n *inputNode) topicName(name []byte) string {
+	if string(name) != n.lastTopic {
+		n.lastTopic = string(name)
+	}
+	return n.lastTopic
 }
 
 func (n *inputNode) damaged() error {

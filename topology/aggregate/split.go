@@ -3,6 +3,8 @@ package aggregate
 import (
 	"fmt"
 	"strings"
+
+	"millrace/topology/spelling"
 )
 
 // splitArgs cuts the arguments after the parenthesis at open, at the commas that stand in no string and no brackets.
@@ -80,37 +82,12 @@ func skipString(text string, i int) int {
 
 // nearest is the hint for an unknown name: what was probably meant, or else all there is.
 func nearest(name string) string {
-	best, least := "", 3 // more than two slips is another word
 	names := make([]string, len(signatures))
 	for i, sig := range signatures {
 		names[i] = sig.name
-		if d := distance(strings.ToLower(name), sig.name); d < least {
-			best, least = sig.name, d
-		}
 	}
-	if best != "" {
-		return "did you mean " + best + "?"
+	if near := spelling.Nearest(name, names); near != "" {
+		return "did you mean " + near + "?"
 	}
 	return "known are " + strings.Join(names, ", ")
-}
-
-// distance is the number of letters to insert, delete or replace (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

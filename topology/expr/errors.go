@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/expr-lang/expr/file"
+
+	"millrace/topology/spelling"
 )
 
 // Error says what is wrong with an expression's text. Offset and Len are bytes in the source.
@@ -61,14 +63,8 @@ func (e *RuntimeError) Unwrap() error { return e.Err }
 
 // suggest returns a hint for an unknown name: the nearest known one if it is near, or else the known ones.
 func suggest(name, what string, known []string) string {
-	best, distance := "", max(2, len(name)/3)+1
-	for _, k := range known {
-		if d := editDistance(strings.ToLower(name), strings.ToLower(k)); d < distance {
-			best, distance = k, d
-		}
-	}
-	if best != "" {
-		return fmt.Sprintf("did you mean %q?", best)
+	if near := spelling.Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
 	}
 	if len(known) == 0 {
 		return ""
@@ -78,25 +74,4 @@ func suggest(name, what string, known []string) string {
 		return what + " are " + strings.Join(known[:8], ", ") + ", ..."
 	}
 	return what + " are " + strings.Join(known, ", ")
-}
-
-// editDistance counts the insertions, deletions and replacements that turn a into b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -1,0 +1,321 @@
+package kafka
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"millrace/devbroker"
+	"millrace/eos"
+	"millrace/record"
+)
+
+func mustCommit(t *testing.T, c *caller, e eos.Epoch) eos.Result {
+	t.Helper()
+	r, err := c.commit(e, 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestRecordsArriveByteForByte(t *testing.T) {
+	b := newBench(t, 1)
+	c := b.caller(b.config(), b.topic("in", 1, nil))
+	out := b.topic("out", 1, nil)
+	at := time.Now().UnixMilli()
+	long := bytes.Repeat([]byte("x"), 200<<10) // more than a batch
+	want := []devbroker.Record{
+		{Timestamp: at, Key: []byte("k"), Value: []byte("v"), Headers: []record.Header{{Key: []byte("a"), Value: []byte("1")}, {Key: []byte("b"), Value: nil}, {Key: []byte("a"), Value: []byte{}}}},
+		{Timestamp: at + 5, Key: []byte("tombstone")},
+		{Timestamp: at - 86_400_000, Key: []byte("empty"), Value: []byte{}}, // older than the first of its batch
+		{Timestamp: at + 7, Value: []byte("no key")},
+		{Timestamp: 0, Key: []byte{}, Value: []byte("empty key, 1970")},
+		{Timestamp: at + 8, Key: []byte("long"), Value: long},
+		{Timestamp: at + 9, Key: []byte{0, 255, 10}, Value: []byte{0xff, 0, 0xfe}},
+	}
+	o := &record.Outbox{To: record.TopicPartition{Topic: out}}
+	for i := range want {
+		want[i].Offset = int64(i)
+		o.Append(want[i].Key, want[i].Value, want[i].Headers, want[i].Timestamp)
+	}
+	r := mustCommit(t, c, c.epoch(1, o))
+	if end := r.Ends[o.To]; end != int64(len(want)) {
+		t.Errorf("end offset %d, want %d", end, len(want))
+	}
+	if diff := cmp.Diff(want, b.committed(out)); diff != "" {
+		t.Error(diff)
+	}
+	if got := c.offset(); got != (record.Committed{Next: 1, Metadata: "epoch 1"}) {
+		t.Errorf("committed %+v", got)
+	}
+}
+
+func TestTimesThatBrokersRefuseAreWrittenAsTheNearestThatTheyTake(t *testing.T) {
+	b := newBench(t, 1)
+	c := b.caller(b.config(), b.topic("in", 1, nil))
+	out := b.topic("out", 1, nil)
+	now := time.Now()
+	o := &record.Outbox{To: record.TopicPartition{Topic: out}}
+	o.Append(nil, []byte("before 1970"), nil, -1_000_000)
+	o.Append(nil, []byte("no time"), nil, record.NoTime)
+	o.Append(nil, []byte("next year"), nil, now.Add(365*24*time.Hour).UnixMilli())
+	mustCommit(t, c, c.epoch(1, o))
+	got := b.committed(out)
+	if got[0].Timestamp != 0 || got[1].Timestamp != 0 {
+		t.Errorf("timestamps %d and %d, want 0", got[0].Timestamp, got[1].Timestamp)
+	}
+	if ahead := time.UnixMilli(got[2].Timestamp).Sub(now); ahead < 49*time.Minute || ahead > 52*time.Minute {
+		t.Errorf("the future is written as %v from now", ahead)
+	}
+}
+
+func TestBoxesOfAPartitionKeepTheirOrder(t *testing.T) {
+	b := newBench(t, 1)
+	c := b.caller(b.config(), b.topic("in", 1, nil))
+	out := b.topic("out", 2, nil)
+	e := c.epoch(1, box(out, 0, "a", "b"), box(out, 1, "x"), box(out, 0, "c"))
+	e.Parts[0].Changelogs = []*record.Outbox{box(out, 1, "y", "z"), {To: record.TopicPartition{Topic: out, Partition: 0}}}
+	r := mustCommit(t, c, e)
+	if diff := cmp.Diff([]string{"a", "b", "c", "x", "y", "z"}, values(b.committed(out))); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]record.Offset{3, 3}, r.ChangelogEnds(e.Parts[0])); diff != "" {
+		t.Errorf("changelog ends: %s", diff)
+	}
+	// The next epoch's ends count the marker of the first.
+	r = mustCommit(t, c, c.epoch(2, box(out, 0, "d")))
+	if got := r.Ends[record.TopicPartition{Topic: out}]; got != 5 {
+		t.Errorf("end %d, want 5", got)
+	}
+}
+
+func TestEmptyEpochsCommitOffsetsOnly(t *testing.T) {
+	b := newBench(t, 1)
+	c := b.caller(b.config(), b.topic("in", 1, nil))
+	mustCommit(t, c, c.epoch(1))
+	mustCommit(t, c, c.epoch(2))
+	if got := c.offset().Next; got != 2 {
+		t.Errorf("offset %d, want 2", got)
+	}
+}
+
+func TestBigEpochs(t *testing.T) {
+	for _, compression := range []string{"none", "lz4", "zstd", "gzip", "snappy"} {
+		t.Run(compression, func(t *testing.T) {
+			b := newBench(t, 3)
+			config := b.config()
+			config.Compression = compression
+			c := b.caller(config, b.topic("in", 1, nil))
+			const partitions, each, epochs = 16, 2100, 3 // 100 800 records, 5 batches a partition and epoch
+			out := b.topic("out", partitions, nil)
+			want := map[int32][]string{}
+			for n := range int64(epochs) {
+				var boxes []*record.Outbox
+				for p := range int32(partitions) {
+					o := &record.Outbox{To: record.TopicPartition{Topic: out, Partition: p}}
+					for i := range each {
+						v := fmt.Sprintf("epoch %d partition %d record %d %s", n, p, i, strings.Repeat(".", 60))
+						o.Append([]byte(v[:20]), []byte(v), nil, time.Now().UnixMilli())
+						want[p] = append(want[p], v)
+					}
+					boxes = append(boxes, o)
+				}
+				r := mustCommit(t, c, c.epoch(n+1, boxes...))
+				for p := range int32(partitions) {
+					if got, want := r.Ends[boxes[p].To], (n+1)*each+n; got != want {
+						t.Errorf("epoch %d partition %d: end %d, want %d", n, p, got, want)
+					}
+				}
+			}
+			got := map[int32][]string{}
+			for _, r := range b.committed(out) {
+				got[r.Partition] = append(got[r.Partition], string(r.Value))
+			}
+			if !cmp.Equal(want, got) {
+				for p := range int32(partitions) {
+					t.Errorf("partition %d: %d records, want %d, in order", p, len(got[p]), len(want[p]))
+				}
+			}
+		})
+	}
+}
+
+func TestAnEpochThatFailsBeforeItsEndIsInvisible(t *testing.T) {
+	b := newBench(t, 1)
+	c := b.caller(b.config(), b.topic("in", 1, nil))
+	out := b.topic("out", 1, nil)
+	e := c.epoch(1, box(out, 0, "never"))
+	e.Owned = func() bool { return false }
+	if _, err := c.commit(e, 10*time.Second); !errors.Is(err, eos.ErrLost) {
+		t.Fatalf("%v, want ErrLost", err)
+	}
+	mustCommit(t, c, c.epoch(1, box(out, 0, "once")))
+	if diff := cmp.Diff([]string{"once"}, values(b.committed(out))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnEpochIsTakenAnewAfterAnyErrorAndOnlyThen(t *testing.T) {
+	b := faultyBench(t, 1)
+	c := b.caller(b.config(), b.topic("in", 1, nil))
+	out := b.topic("out", 1, nil)
+	inits := b.broker.Count(devbroker.InitProducerID)
+	n := int64(0)
+	commit := func() error {
+		n++
+		_, err := c.commit(c.epoch(n, box(out, 0, fmt.Sprint(n))), 10*time.Second)
+		return err
+	}
+	expect := func(what string, total int) {
+		t.Helper()
+		if err := commit(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if got := inits.Hits(); got != total {
+			t.Errorf("%s: %d InitProducerId in all, want %d", what, got, total)
+		}
+	}
+	expect("the first epoch", 1)
+	expect("nothing wrong", 1)
+	const unknownServerError = -1
+	for i, key := range []int16{devbroker.Produce, devbroker.AddPartitions, devbroker.AddOffsets, devbroker.TxnOffsetCommit, devbroker.EndTxn} {
+		b.broker.Fail(key, 1, unknownServerError)
+		if err := commit(); err == nil {
+			t.Fatalf("request %d: no error", key)
+		}
+		expect(fmt.Sprintf("after an error of request %d", key), i+2)
+		expect("and only then", i+2)
+	}
+	total := inits.Hits()
+	for _, key := range []int16{devbroker.Produce, devbroker.AddPartitions, devbroker.AddOffsets, devbroker.TxnOffsetCommit, devbroker.EndTxn} {
+		b.broker.DropRequest(key, 1)
+		expect(fmt.Sprintf("a repetition of request %d heals it", key), total)
+		total++
+		expect(fmt.Sprintf("after the repetition of request %d", key), total)
+	}
+	b.broker.CutConnections()
+	if err := commit(); err != nil {
+		t.Fatal(err)
+	}
+	c.producer.Doubt()
+	before := inits.Hits()
+	expect("doubt", before+1)
+}
+
+func TestEndTxnThatArrivesLateDecidesNothing(t *testing.T) {
+	b := faultyBench(t, 1)
+	config := b.config()
+	config.TransactionTimeout = 2 * time.Second
+	c := b.caller(config, b.topic("in", 1, nil))
+	out := b.topic("out", 1, nil)
+	mustCommit(t, c, c.epoch(1, box(out, 0, "1")))
+
+	_, release := b.broker.Hold(devbroker.EndTxn)
+	if _, err := c.commit(c.epoch(2, box(out, 0, "2")), 1500*time.Millisecond); err == nil {
+		t.Fatal("an epoch without an answer to EndTxn counts as committed")
+	}
+	// The next transaction is open when the late request comes.
+	if err := c.producer.Begin(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.producer.Produce(b.ctx, []*record.Outbox{box(out, 0, "3")}); err != nil {
+		t.Fatal(err)
+	}
+	stable := b.broker.StableOffset(out, 0)
+	answered := b.broker.Count(devbroker.EndTxn)
+	release()
+	if err := c.producer.CommitOffsets(b.ctx, c.epoch(3).Parts[0].Offsets, func() bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	c.barrier()
+	if got := b.broker.StableOffset(out, 0); got != stable {
+		t.Errorf("the late request moved the last stable offset from %d to %d", stable, got)
+	}
+	if err := c.producer.Commit(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if answered.Hits() == 0 {
+		t.Error("the epoch ended without EndTxn")
+	}
+	if diff := cmp.Diff([]string{"1", "3"}, values(b.committed(out))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// barrier makes many round trips over the broker's queue, so that a request that was released before has been handled.
+func (c *caller) barrier() {
+	c.t.Helper()
+	for range 50 {
+		if _, err := c.inspect.EndOffsets(c.ctx, c.input); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func TestAnotherProcessFencesUs(t *testing.T) {
+	b := newBench(t, 1)
+	input := b.topic("in", 1, nil)
+	c := b.caller(b.config(), input)
+	out := b.topic("out", 1, nil)
+	mustCommit(t, c, c.epoch(1, box(out, 0, "1")))
+	other, err := NewProducer(c.client, c.member.Membership)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := other.Fence(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.commit(c.epoch(2, box(out, 0, "zombie")), 10*time.Second); !errors.Is(err, eos.ErrFenced) {
+		t.Errorf("%v, want ErrFenced", err)
+	}
+	if diff := cmp.Diff([]string{"1"}, values(b.committed(out))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAtLeastOnceWritesWithoutATransaction(t *testing.T) {
+	b := newBench(t, 3)
+	config := b.config()
+	config.ExactlyOnce = false
+	c := b.caller(config, b.topic("in", 1, nil))
+	out := b.topic("out", 4, nil)
+	for n := range int64(5) {
+		r := mustCommit(t, c, c.epoch(n+1, box(out, 0, fmt.Sprint(n)), box(out, 3, fmt.Sprint(n))))
+		if got := r.Ends[record.TopicPartition{Topic: out, Partition: 3}]; got != n+1 {
+			t.Errorf("end %d, want %d: no markers", got, n+1)
+		}
+	}
+	if diff := cmp.Diff(strings.Fields("0 1 2 3 4 0 1 2 3 4"), values(b.committed(out))); diff != "" {
+		t.Error(diff)
+	}
+	if got := c.offset(); got != (record.Committed{Next: 5, Metadata: "epoch 5"}) {
+		t.Errorf("committed %+v", got)
+	}
+}
+
+func TestUnknownCompressionIsRefused(t *testing.T) {
+	_, err := NewProducer(&Client{config: Config{Compression: "brotli"}}, nil)
+	if err == nil || !strings.Contains(err.Error(), `"brotli"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestACommitThatRunsOutOfTimeSaysWhatWasMissing(t *testing.T) {
+	b := faultyBench(t, 1)
+	c := b.caller(b.config(), b.topic("in", 1, nil))
+	out := b.topic("out", 1, nil)
+	const notEnoughReplicas = 19
+	defer b.broker.Fail(devbroker.Produce, devbroker.Always, notEnoughReplicas).Remove()
+	_, err := c.commit(c.epoch(1, box(out, 0, "1")), 300*time.Millisecond)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), out+"-0") || !strings.Contains(err.Error(), "in-sync replicas") {
+		t.Errorf("%v", err)
+	}
+}

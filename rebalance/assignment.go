@@ -1,0 +1,163 @@
+package rebalance
+
+import (
+	"context"
+
+	"millrace/record"
+)
+
+// Assigned is called by the membership with everything that is ours from now on. It returns when revoked tasks have had
+// their last commit, or cannot have it in time: the group waits, and gives them to others afterwards.
+func (m *Manager) Assigned(partitions []record.TopicPartition, generation int32) {
+	done := make(chan struct{})
+	if m.send(func() { m.assign(m.options.Layout.TasksOf(partitions), generation); close(done) }) {
+		<-done
+	}
+}
+
+// Lost is called by the membership when the group no longer counts us in.
+func (m *Manager) Lost(cause error) {
+	done := make(chan struct{})
+	if m.send(func() { m.lose(cause); close(done) }) {
+		<-done
+	}
+}
+
+func (m *Manager) assign(tasks []record.TaskID, generation int32) {
+	if m.draining {
+		return
+	}
+	begin := m.options.Clock()
+	m.assignedAt, m.generation = begin, generation
+	want := map[record.TaskID]bool{}
+	for _, id := range tasks {
+		want[id] = true
+	}
+	var revoked []record.TaskID
+	for id := range m.want {
+		if !want[id] {
+			revoked = append(revoked, id)
+		}
+	}
+	sortTasks(revoked)
+	m.want = want
+	if len(revoked) > 0 {
+		m.options.Listener.State("rebalancing")
+		m.release(revoked)
+		m.options.Listener.Revoked(revoked, false)
+	}
+	m.setOwned(want)
+	m.forget()
+	m.ready = false
+	for id := range m.failures {
+		if !want[id] {
+			delete(m.failures, id)
+			delete(m.retryAt, id)
+		}
+	}
+	m.options.Listener.Assigned(tasks, generation, m.options.Clock().Sub(begin))
+	m.schedule()
+	if !m.ready {
+		m.options.Listener.State("restoring")
+	}
+}
+
+func (m *Manager) setOwned(ids map[record.TaskID]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.owned = make(map[record.TaskID]bool, len(ids))
+	for id := range ids {
+		m.owned[id] = true
+	}
+}
+
+func (m *Manager) owns(ids []record.TaskID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range ids {
+		if !m.owned[id] {
+			return false
+		}
+	}
+	return true
+}
+
+// release commits what the given tasks have done, stops them and closes their states. If the commit does not come in
+// time, what it holds is dropped: the next owner does it again. A commit that is still under way then meets a changed
+// set of owned tasks and gives up before it names any offset.
+func (m *Manager) release(ids []record.TaskID) {
+	running := ids[:0:0]
+	for _, id := range ids {
+		if m.running[id] != nil {
+			running = append(running, id)
+		}
+	}
+	if len(running) > 0 {
+		for _, id := range running { // no more input; what has arrived and is not processed is the next owner's
+			for _, r := range m.running[id].task.Readings() {
+				m.options.Fetcher.Remove(r.From)
+			}
+		}
+		ctx, cancel := context.WithTimeout(m.ctx, m.options.ReleaseTimeout)
+		m.finish(ctx)
+		if m.committing == nil {
+			m.endEpoch()
+			m.finish(ctx)
+		}
+		cancel()
+	}
+	for _, id := range ids {
+		if w := m.running[id]; w != nil {
+			m.halt(id)
+			m.closeState(id, w.task.TakeState())
+		}
+		if s := m.kept[id]; s != nil {
+			m.closeState(id, s)
+		}
+	}
+}
+
+// finish waits for the epoch that is being committed, while other events go on.
+func (m *Manager) finish(ctx context.Context) {
+	for m.committing != nil {
+		select {
+		case f := <-m.events:
+			f()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// lose drops everything that is not committed. The states stay: if the tasks come back, only the changelogs' tails are
+// read.
+func (m *Manager) lose(cause error) {
+	m.setOwned(nil)
+	ids := m.tasks()
+	lost := make([]record.TaskID, 0, len(m.want))
+	for id := range m.want {
+		lost = append(lost, id)
+	}
+	sortTasks(lost)
+	m.want = map[record.TaskID]bool{}
+	for _, id := range ids {
+		w := m.running[id]
+		m.halt(id)
+		m.keepState(id, w)
+	}
+	m.fenced, m.ready = false, false
+	if len(lost) > 0 {
+		m.options.Listener.Revoked(lost, true)
+	}
+	m.options.Listener.Recovering(cause, m.attempts)
+	m.options.Listener.State("rebalancing")
+}
+
+// forget closes the states of tasks that did not come back.
+func (m *Manager) forget() {
+	for id, s := range m.kept {
+		if !m.want[id] {
+			m.closeState(id, s)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package rebalance
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"millrace/record"
+	"millrace/store"
+	"millrace/task"
+)
+
+func sortTasks(ids []record.TaskID) { slices.SortFunc(ids, record.TaskID.Compare) }
+
+// maxStarts bounds the restores that run at the same time.
+const maxStarts = 4
+
+// schedule starts every task that is ours and does not run, after the producer has been fenced.
+func (m *Manager) schedule() {
+	if m.draining || m.diskFull || len(m.want) == 0 {
+		m.maybeReady()
+		return
+	}
+	if !m.fenced {
+		m.fence()
+		return
+	}
+	now := m.options.Clock()
+	ids := make([]record.TaskID, 0, len(m.want))
+	for id := range m.want {
+		ids = append(ids, id)
+	}
+	sortTasks(ids)
+	for _, id := range ids {
+		if len(m.starting) >= maxStarts {
+			break
+		}
+		if m.running[id] == nil && !m.starting[id] && !m.closing[id] && !now.Before(m.retryAt[id]) {
+			m.start(id)
+		}
+	}
+	m.maybeReady()
+}
+
+// fence takes a new producer epoch, when nobody else uses the producer.
+func (m *Manager) fence() {
+	if m.fencing || m.committing != nil {
+		return // schedule comes again when that has ended
+	}
+	m.fencing = true
+	m.work.Go(func() {
+		err := m.options.Producer.Fence(m.ctx)
+		m.send(func() {
+			m.fencing = false
+			if err != nil {
+				m.options.Listener.Recovering(err, m.attempts)
+				return // the next look tries again
+			}
+			m.fenced = true
+			m.schedule()
+		})
+	})
+}
+
+func (m *Manager) start(id record.TaskID) {
+	m.starting[id] = true
+	kept := m.kept[id]
+	delete(m.kept, id)
+	o := m.taskOptions()
+	m.work.Go(func() {
+		t, err := task.Start(m.ctx, id, o, kept)
+		if !m.send(func() { m.started(id, t, err) }) && t != nil {
+			m.closeNow(id, t.TakeState())
+		}
+	})
+}
+
+func (m *Manager) taskOptions() task.Options {
+	o := m.options.Task
+	o.CacheBytes = m.options.CacheBytes / max(len(m.want), 1)
+	return o
+}
+
+func (m *Manager) started(id record.TaskID, t *task.Task, err error) {
+	delete(m.starting, id)
+	switch {
+	case err != nil:
+		if m.ctx.Err() == nil && m.want[id] && !m.draining {
+			m.failed(id, err)
+		}
+	case !m.want[id] || m.draining || m.diskFull || !m.fenced:
+		m.closeState(id, t.TakeState())
+	default:
+		m.run(id, t)
+	}
+	m.schedule()
+}
+
+// failed notes a failure and when to try again.
+func (m *Manager) failed(id record.TaskID, err error) {
+	m.failures[id]++
+	pause := min(time.Second<<min(m.failures[id]-1, 5), restartMost)
+	m.retryAt[id] = m.options.Clock().Add(pause)
+	m.options.Listener.TaskFailed(id, err)
+}
+
+func (m *Manager) run(id record.TaskID, t *task.Task) {
+	ctx, cancel := context.WithCancel(m.ctx)
+	w := &worker{task: t, cancel: cancel}
+	m.running[id] = w
+	m.work.Go(func() {
+		t.Run(ctx)
+		if t.Err() != nil {
+			m.send(func() { m.ended(id, w) })
+		}
+	})
+	for _, r := range t.Readings() {
+		m.options.Fetcher.Add(r.From, r.Next, r.Sink)
+	}
+}
+
+// ended handles a task that failed by itself. Its state is kept: the next start drops what is not committed and reads
+// the changelog's end, whatever becomes of an epoch that is under way.
+func (m *Manager) ended(id record.TaskID, w *worker) {
+	if m.running[id] != w {
+		return
+	}
+	m.failed(id, w.task.Err())
+	m.halt(id)
+	m.keepState(id, w)
+	m.ready = false
+}
+
+// halt stops a task where it is; what it has not handed over is dropped.
+func (m *Manager) halt(id record.TaskID) {
+	w := m.running[id]
+	for _, r := range w.task.Readings() {
+		m.options.Fetcher.Remove(r.From)
+	}
+	w.cancel()
+	<-w.task.Done()
+	delete(m.running, id)
+}
+
+// keepState keeps a halted task's state for its next start. After a failure of its own the task opens it anew: the
+// failure may have been the store's.
+func (m *Manager) keepState(id record.TaskID, w *worker) {
+	s := w.task.TakeState()
+	if s != nil && w.task.Err() != nil {
+		m.closeState(id, s)
+	} else if s != nil {
+		m.kept[id] = s
+	}
+}
+
+// closeState flushes and closes a state beside the manager's goroutine; the task cannot start before it is done.
+func (m *Manager) closeState(id record.TaskID, s *store.State) {
+	delete(m.kept, id)
+	if s == nil {
+		return
+	}
+	m.closing[id] = true
+	m.work.Go(func() {
+		m.closeNow(id, s)
+		m.send(func() {
+			delete(m.closing, id)
+			m.schedule()
+		})
+	})
+}
+
+func (m *Manager) closeNow(id record.TaskID, s *store.State) {
+	if err := task.CloseState(id, s, m.options.Task); err != nil {
+		m.options.Listener.Warn("MR3006", "a store could not be closed cleanly; its next start repairs it from the changelog", "task", id.String(), "cause", err.Error())
+	}
+}
+
+// cancelStarts makes starts that are under way end soon, at the end of the process.
+func (m *Manager) cancelStarts() {
+	if len(m.starting) > 0 || m.fencing {
+		m.cancel(errStopped)
+	}
+}
+
+// maybeReady tells once when everything that is ours runs.
+func (m *Manager) maybeReady() {
+	if m.ready || len(m.running) < len(m.want) || m.draining || m.assignedAt.IsZero() {
+		return
+	}
+	m.ready = true
+	m.options.Listener.Ready(len(m.running), m.options.Clock().Sub(m.assignedAt))
+	m.options.Listener.State("running")
+}

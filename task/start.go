@@ -1,0 +1,315 @@
+package task
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"millrace/changelog"
+	"millrace/record"
+	"millrace/store"
+	"millrace/topology"
+)
+
+// Start makes a task ready to run: its rows as of the committed offsets, its clock, its positions. It is the same after
+// a start, a rebalance, an aborted epoch and a crash. kept is the state that the task had in this process before, or nil;
+// Start takes it over, and closes it when it fails.
+//
+// The caller has fenced the former owner: either it is the same transactional id, or the group has evicted it. Offsets
+// are read first, once no transaction is pending on them, and the changelog's end after that: a transaction that was
+// accepted earlier was flushed before its offsets were, hence lies below that end.
+func Start(ctx context.Context, id record.TaskID, o Options, kept *store.State) (*Task, error) {
+	t := newTask(id, o)
+	offsets, err := o.Cluster.StableOffsets(ctx, t.partitions())
+	if err == nil {
+		err = t.openState(kept)
+	}
+	if err != nil {
+		if t.state == nil && kept != nil {
+			_ = kept.Close() // the error that we report is the cause
+		}
+		return nil, err
+	}
+	if err := t.start(ctx, offsets); err != nil {
+		if t.state != nil {
+			_ = t.state.Close() // the error that we report is the cause
+		}
+		return nil, fmt.Errorf("start task %s: %w", id, err)
+	}
+	return t, nil
+}
+
+func (t *Task) openState(kept *store.State) error {
+	names := t.sub.Stores
+	if len(names) == 0 {
+		return nil
+	}
+	if kept != nil {
+		kept.Abort()
+		kept.SetCacheBytes(t.options.CacheBytes)
+		t.state = kept
+		return nil
+	}
+	engine, found, err := t.options.OpenEngine(t.id, names)
+	if err != nil {
+		return err
+	}
+	if found.Damaged != "" {
+		t.options.Warn("MR3002", "the rows on disk were damaged and have been moved aside; they are restored from the changelog", "task", t.id.String(), "to", found.Damaged, "cause", found.Cause)
+	}
+	t.storeID = found.StoreID
+	t.state, err = store.Open(engine, store.Options{Stores: names, CacheBytes: t.options.CacheBytes, FlushInterval: t.options.FlushInterval})
+	return err
+}
+
+func (t *Task) start(ctx context.Context, offsets map[record.TopicPartition]record.Committed) error {
+	progress, err := t.restore(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range t.inputs {
+		in := &t.inputs[i]
+		if !in.present {
+			continue
+		}
+		if in.position, err = t.position(ctx, in, offsets[in.tp], progress); err != nil {
+			return err
+		}
+	}
+	if err := t.build(); err != nil {
+		return err
+	}
+	return t.restoreClock(offsets, progress)
+}
+
+// restore brings the rows up to the changelogs' ends, and returns the progress that they stand for.
+func (t *Task) restore(ctx context.Context) (*changelog.Progress, error) {
+	if t.state == nil {
+		return nil, nil
+	}
+	if err := t.discardOutdated(ctx); err != nil {
+		return nil, err
+	}
+	var newest *changelog.Progress
+	if note := t.state.Note(); len(note) > 0 {
+		var err error
+		if newest, err = changelog.ParseProgress(note); err != nil {
+			return nil, err
+		}
+	}
+	for i, name := range t.sub.Stores {
+		p, err := t.restoreStore(ctx, i, name)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil && (newest == nil || p.Epoch >= newest.Epoch) {
+			newest = p
+		}
+	}
+	if newest == nil {
+		return nil, nil
+	}
+	if err := t.samePlan(newest); err != nil {
+		return nil, err
+	}
+	note, err := newest.Encode()
+	if err != nil {
+		return nil, err
+	}
+	t.state.SetNote(note)
+	t.epoch = newest.Epoch
+	return newest, nil
+}
+
+func (t *Task) restoreStore(ctx context.Context, i int, name string) (*changelog.Progress, error) {
+	o := t.options
+	tp := t.changelog(i)
+	end, err := o.Cluster.EndOffset(ctx, tp)
+	if err != nil {
+		return nil, err
+	}
+	from := t.state.Position(i)
+	reused := t.state.Reused(i) > 0 || from > 0
+	begin := o.Clock()
+	o.RestoreStarted(t.id, name, from, end, reused)
+	reader, done, err := o.Cluster.Changelog(tp)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	reported := begin
+	result, err := changelog.Restore(ctx, reader, &restoring{t, i}, from, end, func(position record.Offset) {
+		if now := o.Clock(); now.Sub(reported) >= time.Second {
+			reported = now
+			o.RestoreProgress(t.id, name, position, end)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("restore %s: %w", name, err)
+	}
+	o.Restored(t.id, name, reused, result.Records, o.Clock().Sub(begin))
+	return result.Progress, nil
+}
+
+// restoring puts restored rows into one of the task's stores. Rows go to disk in large pieces as the cache fills.
+type restoring struct {
+	t     *Task
+	store int
+}
+
+func (r *restoring) Apply(segment int64, key, value []byte) {
+	r.t.state.Apply(r.store, segment, key, value)
+}
+
+func (r *restoring) Reached(next record.Offset) error {
+	s, now := r.t.state, r.t.options.Clock()
+	s.SetPosition(r.store, next, now)
+	if s.CacheBytes() <= r.t.options.CacheBytes || !s.FlushDue(now) {
+		return nil
+	}
+	stats, err := s.Flush(now)
+	if err == nil {
+		r.t.options.Flushed(r.t.id, stats.Rows, int64(stats.Bytes), stats.Took)
+	}
+	return err
+}
+
+// discardOutdated empties the store when the changelog cannot bring it up to date: it is ahead of the changelog, the
+// changelog begins after it, or tombstones that it needs may be gone.
+func (t *Task) discardOutdated(ctx context.Context) error {
+	for i := range t.sub.Stores {
+		why, err := t.outdated(ctx, i)
+		if err != nil {
+			return err
+		}
+		if why == "" {
+			continue
+		}
+		t.options.Warn("MR3003", "the rows on disk cannot be used and are restored from the changelog", "task", t.id.String(), "store", t.sub.Stores[i], "cause", why)
+		if err := t.state.Close(); err != nil {
+			return err
+		}
+		t.state = nil
+		if err := t.options.Wipe(t.id); err != nil {
+			return err
+		}
+		return t.openState(nil)
+	}
+	return nil
+}
+
+func (t *Task) outdated(ctx context.Context, i int) (why string, err error) {
+	position := t.state.Position(i)
+	if position == 0 {
+		return "", nil
+	}
+	tp := t.changelog(i)
+	end, err := t.options.Cluster.EndOffset(ctx, tp)
+	if err != nil {
+		return "", err
+	}
+	if position > end {
+		return fmt.Sprintf("they are at offset %d of %s, which ends at %d: the topic has lost records or was made anew", position, tp, end), nil
+	}
+	start, err := t.options.Cluster.StartOffset(ctx, tp)
+	if err != nil {
+		return "", err
+	}
+	if start > position {
+		return fmt.Sprintf("they are at offset %d of %s, which begins at %d", position, tp, start), nil
+	}
+	written := t.state.Written()
+	keep := t.options.Cluster.TombstoneRetention(ctx, tp.Topic)
+	if age := t.options.Clock().Sub(written); !written.IsZero() && keep > 0 && age > keep-keep/10 {
+		return fmt.Sprintf("they were written %s ago and %s keeps tombstones for %s: deleted rows would come back", age.Round(time.Second), tp.Topic, keep), nil
+	}
+	return "", nil
+}
+
+// samePlan refuses rows that mean something else than the plan says. A step without a fingerprint is new.
+func (t *Task) samePlan(p *changelog.Progress) error {
+	for _, step := range t.sub.Stores {
+		written, ok := p.Fingerprints[step]
+		if now := t.options.Plan.Fingerprint(step); ok && written != now {
+			return fmt.Errorf("step %s has changed: its rows were written under plan %s, now it is %s (%s). The ways out: give the step a new name, and it starts with new state; "+
+				"or undo the change; or stop all replicas and delete %s with the group's offsets, to build its state anew from the input", step, written, now, t.options.Plan.Describe(step), t.options.Plan.ChangelogTopic(step))
+		}
+	}
+	return nil
+}
+
+// position decides where to go on reading an input: what the group has committed must be what the rows stand for.
+func (t *Task) position(ctx context.Context, in *input, committed record.Committed, p *changelog.Progress) (record.Offset, error) {
+	stated := record.Offset(-1)
+	if p != nil {
+		for _, o := range p.Inputs {
+			if o.Topic == in.tp.Topic && o.Partition == in.tp.Partition {
+				stated = o.Next
+			}
+		}
+	}
+	switch {
+	case committed.Next < 0 && stated >= 0:
+		t.options.Warn("MR3004", "the group has no offset where the state has one, probably expired; the state's is used", "partition", in.tp.String(), "offset", stated)
+		return stated, nil
+	case committed.Next < 0:
+		if in.latest {
+			return t.options.Cluster.EndOffset(ctx, in.tp)
+		}
+		return t.options.Cluster.StartOffset(ctx, in.tp)
+	case t.state == nil, stated == committed.Next:
+		return committed.Next, nil
+	case !t.options.ExactlyOnce && stated > committed.Next:
+		return committed.Next, nil // offsets follow the state without a transaction: what lies between is done again
+	case t.options.TakeProgress:
+		if stated < 0 {
+			stated = committed.Next
+		}
+		t.options.Warn("MR3005", "the group's offset is not the one that the state stands for; offsets_policy is progress", "partition", in.tp.String(), "group", committed.Next, "used", stated)
+		return stated, nil
+	}
+	return 0, fmt.Errorf("%s: the group's offset is %d, but the state stands for %d (-1: none): offsets were moved, or a changelog was lost; going on would give wrong numbers. "+
+		"Set the offset back, or run with --set state.offsets_policy=progress to go on from the state's offset, or start over under a new application_id", in.tp, committed.Next, stated)
+}
+
+// restoreClock sets event time to what it was when the offsets were committed.
+func (t *Task) restoreClock(offsets map[record.TopicPartition]record.Committed, p *changelog.Progress) error {
+	clock := t.instance.Clock()
+	if p != nil {
+		if err := clock.Restore(p.Clock); err != nil {
+			return err
+		}
+	}
+	for i := range t.inputs {
+		if note := offsets[t.inputs[i].tp].Metadata; note != "" && t.inputs[i].present {
+			if encoded, err := base64.RawStdEncoding.DecodeString(note); err == nil {
+				if err := clock.Restore(encoded); err != nil {
+					return fmt.Errorf("%s: %w", t.inputs[i].tp, err)
+				}
+			}
+		}
+	}
+	t.instance.Reopen()
+	t.told = clock.Encode(nil)
+	return nil
+}
+
+// build makes the operators, over the restored state.
+func (t *Task) build() error {
+	o := t.options
+	present := make([]bool, len(t.inputs))
+	for i := range t.inputs {
+		present[i] = t.inputs[i].present
+	}
+	var err error
+	t.instance, err = t.sub.Build(topology.Env{Task: t.id, Formats: o.Formats, Store: func(i int) topology.Store { return rows{t.state.Store(i)} },
+		Scratch:    func() (topology.Store, func()) { s, empty := store.NewScratch(); return rows{s}, empty },
+		Partitions: o.Partitions, Present: present, Writers: o.Writers, MaxRecordBytes: o.MaxRecordBytes})
+	return err
+}
+
+// rows is a store as the operators know it.
+type rows struct{ *store.Store }
+
+func (r rows) Keys(segments ...int64) (topology.KeySet, error) { return r.Store.Keys(segments...) }
