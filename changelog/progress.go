@@ -40,7 +40,9 @@ func (p *Progress) Encode() ([]byte, error) {
 }
 
 // AppendProgress writes an encoded progress record, the last of the epoch, to a changelog's outbox.
-func AppendProgress(box *record.Outbox, text []byte, now int64) { box.Append(progressKey, text, nil, now) }
+func AppendProgress(box *record.Outbox, text []byte, now int64) {
+	box.Append(progressKey, text, nil, now)
+}
 
 // ParseProgress reads what Encode wrote.
 func ParseProgress(text []byte) (*Progress, error) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"millrace/crash"
 	"millrace/record"
 )
 
@@ -71,20 +72,24 @@ func Commit(ctx context.Context, p Producer, e Epoch) (Result, error) {
 	if err := p.Begin(ctx); err != nil {
 		return r, err
 	}
+	crash.At("commit.begin")
 	var err error
 	if r.Ends, err = p.Produce(ctx, e.boxes()); err != nil {
 		return r, err
 	}
+	crash.At("commit.produced")
 	produced := time.Now()
 	r.Produce = produced.Sub(begin)
 	if err := p.CommitOffsets(ctx, e.offsets(), e.Owned); err != nil {
 		return r, err
 	}
+	crash.At("commit.offsets")
 	added := time.Now()
 	r.Offsets = added.Sub(produced)
 	if err := p.Commit(ctx); err != nil {
 		return r, err
 	}
+	crash.At("commit.ended")
 	r.End = time.Since(added)
 	return r, nil
 }

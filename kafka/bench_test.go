@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -186,6 +187,12 @@ func (c *caller) exactlyOnce(e eos.Epoch, bound time.Duration) {
 			c.t.Fatalf("epoch %d: the group's offset is %d", e.Number, next)
 		}
 	}
+}
+
+// testSeed is a seed that a person wants to be used; 0: none.
+func testSeed() uint64 {
+	n, _ := strconv.ParseUint(os.Getenv("MILLRACE_TEST_SEED"), 10, 64) // What is no number is no wish.
+	return n
 }
 
 func box(topic string, partition int32, values ...string) *record.Outbox {

@@ -92,6 +92,7 @@ func (m *Membership) Run(ctx context.Context) error {
 		for range m.group.Errors() { // what matters comes back from Consume as well
 		}
 	}()
+	m.leaveFormer()
 	var b backoff
 	member := false // we have been one
 	for ctx.Err() == nil {
@@ -178,6 +179,9 @@ func (m *Membership) leaveFormer() {
 func (m *Membership) Setup(s sarama.ConsumerGroupSession) error {
 	m.gate.join(s)
 	m.session = s
+	if c := m.client.config; c.Joined != nil && c.InstanceID == "" {
+		c.Joined(s.MemberID())
+	}
 	m.listener.Assigned(m.first, s.GenerationID())
 	return nil
 }

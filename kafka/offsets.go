@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"millrace/crash"
 	"millrace/eos"
 
 	"github.com/IBM/sarama"
@@ -19,6 +20,7 @@ func (p *Producer) CommitOffsets(ctx context.Context, offsets []eos.InputOffset,
 		p.ready = false
 		return reaction("add offsets to the transaction", err)
 	}
+	crash.At("commit.offsets_added")
 	err := p.membership.underGeneration(ctx, func(m member) error {
 		if !owned() {
 			return fmt.Errorf("a task of the epoch was given up: %w", eos.ErrLost)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"millrace/crash"
 	"millrace/eos"
 	"millrace/record"
 
@@ -153,6 +154,7 @@ func (p *Producer) Produce(ctx context.Context, boxes []*record.Outbox) (map[rec
 		p.ready = false
 		return nil, reaction("add partitions to the transaction", err)
 	}
+	crash.At("commit.partitions")
 	ends, err := (&delivery{producer: p, streams: streams}).run(ctx)
 	if err != nil {
 		p.ready = false

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"millrace/crash"
 	"millrace/eos"
 	"millrace/record"
 	"millrace/task"
@@ -71,6 +72,7 @@ func (m *Manager) decided(e *epoch, r eos.Result, err error) {
 		return
 	}
 	m.attempts = 0
+	crash.At("commit.applied")
 	for i, w := range e.workers {
 		if ended := w.task.Committed(r.ChangelogEnds(e.Parts[i])); ended != nil {
 			continue // it was stopped meanwhile; its next start reads the changelog's end

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"millrace/crash"
 	"millrace/eos"
 	"millrace/record"
 	"millrace/store"
@@ -224,6 +225,7 @@ func (m *Manager) drain(deadline time.Duration) error {
 	timer := time.AfterFunc(deadline, func() { m.cancel(context.DeadlineExceeded) })
 	defer timer.Stop()
 	m.release(m.tasks())
+	crash.At("drain.committed")
 	for len(m.starting) > 0 || len(m.closing) > 0 || m.fencing {
 		if m.ctx.Err() != nil {
 			break
@@ -245,6 +247,7 @@ func (m *Manager) drain(deadline time.Duration) error {
 		case <-m.ctx.Done():
 		}
 	}
+	crash.At("drain.closed")
 	late := context.Cause(m.ctx)
 	m.cancel(errStopped)
 	m.work.Wait()

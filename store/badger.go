@@ -7,6 +7,8 @@ import (
 	"math"
 	"path/filepath"
 
+	"millrace/crash"
+
 	badger "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 	"github.com/dgraph-io/badger/v4/pb"
@@ -95,6 +97,7 @@ func (e *badgerEngine) Range(prefix []byte, visit func(key, value []byte) bool) 
 const deleteMark = 1
 
 func (e *badgerEngine) Flush(rows []Row, drop [][]byte, c Checkpoint) error {
+	crash.At("flush.begin")
 	if len(drop) > 0 {
 		if err := e.db.DropPrefix(drop...); err != nil {
 			return fmt.Errorf("drop ended windows in %s: %w", e.path, err)
@@ -111,12 +114,14 @@ func (e *badgerEngine) Flush(rows []Row, drop [][]byte, c Checkpoint) error {
 			return fmt.Errorf("write the store in %s: %w", e.path, err)
 		}
 	}
+	crash.At("flush.rows")
 	if err := loader.Set(&pb.KV{Key: checkpointKey, Value: c.encode(), Version: version}); err != nil {
 		return fmt.Errorf("write the store in %s: %w", e.path, err)
 	}
 	if err := loader.Finish(); err != nil {
 		return fmt.Errorf("write the store in %s: %w", e.path, err)
 	}
+	crash.At("flush.checkpoint")
 	e.version = version
 	e.db.SetDiscardTs(version)
 	return nil

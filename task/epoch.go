@@ -103,13 +103,7 @@ func (t *Task) encodeChanges(out *part, clock []byte) error {
 // Committed tells the task that its frozen epoch is part of a committed transaction, with the changelogs now ending at
 // ends.
 func (t *Task) Committed(ends []record.Offset) error {
-	return t.do(func() {
-		if t.state != nil && t.pending != nil {
-			t.state.SetNote(t.pending.progress)
-			t.state.Commit(ends, t.options.Clock())
-		}
-		t.pending = nil
-	})
+	return t.do(func() { Manual{t}.Committed(ends) })
 }
 
 // Status is what a task tells about itself.

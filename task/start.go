@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millrace/changelog"
+	"millrace/crash"
 	"millrace/record"
 	"millrace/store"
 	"millrace/topology"
@@ -22,6 +23,7 @@ import (
 func Start(ctx context.Context, id record.TaskID, o Options, kept *store.State) (*Task, error) {
 	t := newTask(id, o)
 	offsets, err := o.Cluster.StableOffsets(ctx, t.partitions())
+	crash.At("start.offsets")
 	if err == nil {
 		err = t.openState(kept)
 	}
@@ -37,6 +39,7 @@ func Start(ctx context.Context, id record.TaskID, o Options, kept *store.State) 
 		}
 		return nil, fmt.Errorf("start task %s: %w", id, err)
 	}
+	crash.At("start.running")
 	return t, nil
 }
 
@@ -163,6 +166,7 @@ func (r *restoring) Apply(segment int64, key, value []byte) {
 }
 
 func (r *restoring) Reached(next record.Offset) error {
+	crash.At("start.restore")
 	s, now := r.t.state, r.t.options.Clock()
 	s.SetPosition(r.store, next, now)
 	if s.CacheBytes() <= r.t.options.CacheBytes || !s.FlushDue(now) {

@@ -47,12 +47,14 @@ func (f *finder) failText(code string, t Text, message, hint string) {
 	f.fail(code, pos, width, message, hint)
 }
 
-func (f *finder) warn(code string, pos Pos, message, hint string) {
-	f.list = append(f.list, Finding{Severity: Warning, Code: code, Pos: pos, Message: message, Hint: hint})
+func (f *finder) warn(code string, t Text, message, hint string) {
+	pos, width := place(t, 0, len(t.Value))
+	f.list = append(f.list, Finding{Severity: Warning, Code: code, Pos: pos, Len: width, Message: message, Hint: hint})
 }
 
-func (f *finder) note(code string, pos Pos, message, hint string) {
-	f.list = append(f.list, Finding{Severity: Note, Code: code, Pos: pos, Message: message, Hint: hint})
+func (f *finder) note(code string, t Text, message, hint string) {
+	pos, width := place(t, 0, len(t.Value))
+	f.list = append(f.list, Finding{Severity: Note, Code: code, Pos: pos, Len: width, Message: message, Hint: hint})
 }
 
 func (f *finder) failed() bool { return f.errorCount() > 0 }

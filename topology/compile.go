@@ -239,12 +239,12 @@ func (b *builder) unused() {
 	}
 	for _, s := range b.spec.Sources {
 		if !b.used[s.Name.Value] {
-			b.warn(warnUnused, s.Name.Pos, fmt.Sprintf("source %s is read by no step", s.Name.Value), "add it to a step's from:, or remove it")
+			b.warn(warnUnused, s.Name, fmt.Sprintf("source %s is read by no step", s.Name.Value), "add it to a step's from:, or remove it")
 		}
 	}
 	for _, s := range b.spec.Sinks {
 		if !written[s.Name.Value] {
-			b.warn(warnUnused, s.Name.Pos, fmt.Sprintf("sink %s is written by no step", s.Name.Value), "add it to a step's to:, or remove it")
+			b.warn(warnUnused, s.Name, fmt.Sprintf("sink %s is written by no step", s.Name.Value), "add it to a step's to:, or remove it")
 		}
 	}
 }

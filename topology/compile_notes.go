@@ -9,7 +9,7 @@ import (
 func (b *builder) notes() {
 	for _, s := range b.plan.sources {
 		if len(s.spec.Fields) == 0 && formatOf(s.spec.Format) == "json" && len(s.out.layout.Paths()) > 0 {
-			b.warn(warnOpen, s.spec.Name.Pos, fmt.Sprintf("source %s declares no fields: a misspelt field is null instead of an error", s.spec.Name.Value), "declare fields:")
+			b.warn(warnOpen, s.spec.Name, fmt.Sprintf("source %s declares no fields: a misspelt field is null instead of an error", s.spec.Name.Value), "declare fields:")
 		}
 	}
 	warned := map[*sourcePlan]bool{}
@@ -22,15 +22,15 @@ func (b *builder) notes() {
 		if a.windows != nil {
 			b.idleWarnings(p, warned)
 			if p.spec.Emit.Value == "" {
-				b.note(noteEmission, name.Pos, fmt.Sprintf("step %s does not say emit: a window gives one result, once it is final", name.Value), "write emit: final if that is meant")
+				b.note(noteEmission, name, fmt.Sprintf("step %s does not say emit: a window gives one result, once it is final", name.Value), "write emit: final if that is meant")
 			}
 		}
 		if ship := p.ports[0].ship; ship != nil && !b.unknown(p) {
-			b.note(noteShuffle, name.Pos, fmt.Sprintf("step %s repartitions: %s", name.Value, ship.reason), "")
+			b.note(noteShuffle, name, fmt.Sprintf("step %s repartitions: %s", name.Value, ship.reason), "")
 		}
 	}
 	for _, q := range b.plan.Unknown {
-		b.note(noteUnknown, q.Pos, fmt.Sprintf("source %s does not declare its key: at the first start the records of %s tell whether step %s must repartition", q.Source, q.Topic, q.Step),
+		b.note(noteUnknown, Text{Value: q.Expression, Pos: q.Pos}, fmt.Sprintf("source %s does not declare its key: at the first start the records of %s tell whether step %s must repartition", q.Source, q.Topic, q.Step),
 			fmt.Sprintf("write key: %s on the source if that is its key", q.Expression))
 	}
 }
@@ -44,7 +44,7 @@ func (b *builder) idleWarnings(p *stepPlan, warned map[*sourcePlan]bool) {
 	for _, s := range p.sources() {
 		if !s.spec.Watermark.IdleTimeout.Set && !warned[s] {
 			warned[s] = true
-			b.warn(warnIdle, s.spec.Name.Pos, fmt.Sprintf("source %s has no idle_timeout: one silent partition holds the windows of step %s open for ever", s.spec.Name.Value, p.spec.Name.Value),
+			b.warn(warnIdle, s.spec.Name, fmt.Sprintf("source %s has no idle_timeout: one silent partition holds the windows of step %s open for ever", s.spec.Name.Value, p.spec.Name.Value),
 				"add watermark: { idle_timeout: 30s }")
 		}
 	}

@@ -55,6 +55,7 @@ func (b *builder) inputs(s *StepSpec) []*stream {
 			b.failText(codeDuplicate, from, fmt.Sprintf("step %s reads %s twice", s.Name.Value, from.Value), "name it once")
 			continue
 		}
+		b.used[from.Value] = true
 		if b.visiting[from.Value] {
 			message := fmt.Sprintf("step %s reads %s, which reads %s in turn", s.Name.Value, from.Value, s.Name.Value)
 			if from.Value == s.Name.Value {
@@ -71,7 +72,6 @@ func (b *builder) inputs(s *StepSpec) []*stream {
 			b.failText(codeUnknown, from, fmt.Sprintf("step %s reads %q, which is no source and no step", s.Name.Value, from.Value), nearest(from.Value, b.readable()))
 			continue
 		}
-		b.used[from.Value] = true
 		ins = append(ins, streams...)
 	}
 	return ins

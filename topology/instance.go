@@ -144,6 +144,7 @@ func (in *Instance) Reopen() {
 	in.release()
 	for _, s := range in.shuffles {
 		s.toldIdle = in.clock.AllIdle() // as the last Freeze has told
+		s.waking = in.clock.Guard() > in.clock.Watermark()
 	}
 }
 

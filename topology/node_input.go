@@ -104,8 +104,8 @@ func (n *inputNode) process(r *record.Record) error {
 // takeTime finds the row's time and moves the clock by it; false means that the record has gone elsewhere.
 func (n *inputNode) takeTime(row *record.Row) (bool, error) {
 	ok, err := n.eventTime(row)
-	if ok {
-		n.observe(row.Time)
+	if ok && n.in.clock.Observe(n.channel, row.Time) {
+		n.in.advance()
 	}
 	return ok, err
 }
@@ -166,32 +166,14 @@ func millis(v record.Value) (int64, error) {
 	return 0, fmt.Errorf("%w: %s", errNotATime, v.Kind)
 }
 
-// observe moves the clock by an event's time.
-func (n *inputNode) observe(at int64) {
-	woke := n.in.clock.AllIdle()
-	if n.in.clock.Observe(n.channel, at) {
-		n.in.advance()
-	}
-	if woke {
-		n.in.wake()
-	}
-}
-
-// wake ends the idleness of all inputs. If the tasks behind a repartition topic have been told of it, they may have gone
-// on without this one, as far as the newest time that any source accepts now: until we are there ourselves, rows must
-// travel alone. This decides about the form in which they travel, never about results.
-func (in *Instance) wake() {
+// newestAccepted is the newest event time that any source accepts now.
+func (in *Instance) newestAccepted() int64 {
 	newest := in.now
 	for _, n := range in.inputs {
 		if n.plan.source == nil || n.maxFuture <= 0 {
-			newest = math.MaxInt64
-		} else if newest < math.MaxInt64 {
-			newest = max(newest, in.now+n.maxFuture)
+			return math.MaxInt64
 		}
+		newest = max(newest, in.now+n.maxFuture)
 	}
-	for _, s := range in.shuffles {
-		if s.toldIdle {
-			in.clock.SetGuard(newest)
-		}
-	}
+	return newest
 }

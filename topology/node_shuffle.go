@@ -24,7 +24,8 @@ type shuffleNode struct {
 	key, value, state []byte
 	holders           []*aggregator // whose results it sends on
 	told              int64         // watermark that the tasks behind know as of the last epoch
-	toldIdle          bool
+	toldIdle          bool          // they do not wait for this task
+	waking            bool          // … any more, as of this epoch, which may not have reached them yet
 	ahead             []int64 // by partition: watermark that the records of this epoch carry so far
 }
 
@@ -67,13 +68,20 @@ func (s *shuffleNode) send(p *portNode, r *record.Row) error {
 
 // mayCombine tells whether a row cannot be late behind the topic. The tasks there are at most as far in time as this
 // one, since they take the minimum over all writers: what is in time here is in time there. The exception is a writer
-// that was left out of the minimum because it was idle; the clock's guard says how long that lasts. Rows that may be late travel
-// alone, as they came, to be judged there.
+// that was left out of the minimum because it was idle; the clock's guard says how long that lasts. Rows that may be late
+// travel alone, as they came, to be judged there: this decides about the form in which they travel, never about results.
 func (s *shuffleNode) mayCombine(at, watermark int64) bool {
-	if watermark < s.in.clock.Guard() {
-		return false
+	return !s.toldIdle && watermark >= s.in.clock.Guard() && !s.late(at, watermark)
+}
+
+// wake raises the guard when the tasks behind are told that this one is idle no more. Until they know, which is when the
+// epoch is committed and so before the next one ends, they may go on as far as the newest time that any source accepts.
+func (s *shuffleNode) wake(idle bool) {
+	woke := s.toldIdle && !idle
+	if woke || s.waking {
+		s.in.clock.SetGuard(s.in.newestAccepted())
 	}
-	return !s.late(at, watermark)
+	s.waking = woke
 }
 
 // late tells whether a window refuses rows of this time at a watermark.
@@ -181,6 +189,7 @@ func (s *shuffleNode) flush() error {
 		}
 	}
 	watermark, idle := s.in.watermarkBehind(s.holders), s.in.clock.AllIdle()
+	s.wake(idle)
 	if watermark == s.told && idle == s.toldIdle || watermark == record.NoTime && !idle {
 		return nil
 	}
