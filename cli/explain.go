@@ -47,3 +47,8 @@ func (a *app) explain(acls bool) error {
 func explainOptions(job *config.Config) topology.ExplainOptions {
 	return topology.ExplainOptions{Guarantee: job.Settings.Processing.Guarantee, CommitInterval: job.Settings.Processing.CommitInterval}
 }
+
+// explain is the running plan, for the HTTP page.
+func (r *replica) explain(format string) (string, error) {
+	return r.shown.Load().Explain(format, explainOptions(r.job))
+}

@@ -96,20 +96,29 @@ func newRoot(a *app) *cobra.Command {
 	flags.StringArrayVarP(&a.files, "config", "c", nil, "YAML file of the job; more than one are laid over each other, later ones win (default "+config.DefaultFile+")")
 	flags.StringArrayVar(&a.sets, "set", nil, "set one setting, as in --set kafka.client_id=x; stronger than the environment and the files")
 	flags.StringVar(&a.logLevel, "log-level", "", "the same as --set log.level=LEVEL: debug, info, warn, error")
-	flags.StringVar(&a.format, "format", "text", "format of what is written to standard output: text, json; validate also: github")
+	flags.StringVar(&a.format, "format", "text", "format of what is written to standard output: text, json; validate also: github, explain also: mermaid, dot; test also: junit")
 	root.AddCommand(
 		newValidateCommand(a),
+		newExplainCommand(a),
 		newConfigCommand(a),
 		newVersionCommand(a),
 		newRunCommand(a),
+		newTestCommand(a),
+		newDevCommand(a),
+		newKafkaCommand(a),
 	)
 	return root
 }
 
 func (a *app) acceptFormat(cmd *cobra.Command) error {
 	known := []string{string(config.Text), string(config.JSON)}
-	if cmd.Name() == "validate" {
+	switch cmd.Name() {
+	case "validate":
 		known = append(known, string(config.GitHub))
+	case "explain":
+		known = topology.ExplainFormats
+	case "test":
+		known = append(known, junitFormat)
 	}
 	if !slices.Contains(known, a.format) {
 		return fmt.Errorf("--format %q: %s knows %q", a.format, cmd.Name(), known)

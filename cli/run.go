@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -45,6 +46,8 @@ type replica struct {
 	dir  *stateDir
 	obs  *observe.Observer
 	plan *topology.Plan
+	// shown is the plan for HTTP, which may ask while the true one is still being learnt.
+	shown atomic.Pointer[topology.Plan]
 
 	client     *kafka.Client
 	fetcher    *kafka.Fetcher
@@ -94,6 +97,7 @@ func (r *replica) compile(keyed map[string]bool) (*topology.Plan, error) {
 		}
 		return nil, &exitError{code: exitFindings}
 	}
+	r.shown.Store(plan)
 	return plan, nil
 }
 
@@ -129,14 +133,17 @@ func (r *replica) work(ctx, background context.Context, name string) error {
 		return ended(ctx, err)
 	}
 	defer r.client.Close()
-	layout, partitions, err := r.prepare(ctx)
+	var layout *rebalance.Layout
+	var partitions topics
+	err := r.patiently(ctx, func() (err error) { layout, partitions, err = r.prepare(ctx); return err })
+	if err == nil {
+		err = r.patiently(ctx, func() error { return r.build(kc, layout, partitions) })
+	}
 	if err != nil {
 		return ended(ctx, err)
 	}
-	if err := r.build(kc, layout, partitions); err != nil {
-		return err
-	}
 	defer r.close()
+	go r.watchPartitions(background, r.plan, partitions)
 	member, leave := context.WithCancel(background)
 	defer leave()
 	identity := make(chan error, 1)
@@ -162,22 +169,14 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// connect waits for the cluster: a replica that starts before its brokers is no reason to exit.
+// connect waits for the cluster.
 func (r *replica) connect(ctx context.Context, c kafka.Config) error {
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		client, err := kafka.Connect(c)
-		if err == nil {
-			r.client = client
-			r.obs.Connected(client.Describe())
-			return nil
+	return r.patiently(ctx, func() (err error) {
+		if r.client, err = kafka.Connect(c); err == nil {
+			r.obs.Connected(r.client.Describe())
 		}
-		r.obs.Disconnected(err)
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(pause):
-		}
-	}
+		return err
+	})
 }
 
 // prepare learns undeclared keys, checks and creates topics, and lists the tasks.
@@ -199,9 +198,6 @@ func (r *replica) prepare(ctx context.Context) (*rebalance.Layout, topics, error
 
 func (r *replica) build(kc kafka.Config, layout *rebalance.Layout, t topics) (err error) {
 	s := r.job.Settings
-	if r.fetcher, err = r.client.NewFetcher(); err != nil {
-		return err
-	}
 	var sources []string
 	for _, sub := range r.plan.Subtopologies {
 		for _, in := range sub.Inputs {
@@ -213,6 +209,9 @@ func (r *replica) build(kc kafka.Config, layout *rebalance.Layout, t topics) (er
 		return err
 	}
 	if r.producer, err = kafka.NewProducer(r.client, r.membership); err != nil {
+		return err
+	}
+	if r.fetcher, err = r.client.NewFetcher(); err != nil {
 		return err
 	}
 	tasks := max(len(layout.Tasks), 1)

@@ -46,7 +46,7 @@ func learnKeys(ctx context.Context, c *kafka.Client, plan *topology.Plan, say fu
 		if err != nil {
 			return nil, err
 		}
-		keyed[q.Step] = answer
+		keyed[q.Step] = answer // a step of several sources is keyed only if all of them say so
 		say(q.Step, answer, at)
 	}
 	return keyed, nil

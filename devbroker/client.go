@@ -132,6 +132,18 @@ func (c *Client) CommittedOffsets(ctx context.Context, group string) (map[record
 	return offsets, nil
 }
 
+// DeleteGroup removes a group with its offsets, once its last member has left; a group that does not exist is no error.
+func (c *Client) DeleteGroup(ctx context.Context, group string) error {
+	err := settled(ctx, func() error {
+		_, err := c.adm.DeleteGroup(ctx, group)
+		return err
+	})
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+		return fmt.Errorf("delete group %s: %w", group, err)
+	}
+	return nil
+}
+
 // EndOffsets returns the high watermark of each of a topic's partitions.
 func (c *Client) EndOffsets(ctx context.Context, topic string) (map[int32]int64, error) {
 	return c.offsets(ctx, topic, "end", c.adm.ListEndOffsets)
@@ -170,7 +182,7 @@ func settled(ctx context.Context, try func() error) error {
 	for {
 		err := try()
 		if !errors.Is(err, kerr.CoordinatorNotAvailable) && !errors.Is(err, kerr.CoordinatorLoadInProgress) &&
-			!errors.Is(err, kerr.NotCoordinator) && !errors.Is(err, kerr.LeaderNotAvailable) &&
+			!errors.Is(err, kerr.NotCoordinator) && !errors.Is(err, kerr.NonEmptyGroup) && !errors.Is(err, kerr.LeaderNotAvailable) &&
 			!errors.Is(err, kerr.NotLeaderForPartition) {
 			return err
 		}

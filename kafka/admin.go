@@ -24,7 +24,7 @@ type TopicSpec struct {
 
 // EnsureTopic creates an internal topic, or checks one that exists: it is never altered. created tells which.
 func (c *Client) EnsureTopic(ctx context.Context, spec TopicSpec) (created bool, err error) {
-	admin, err := sarama.NewClusterAdminFromClient(keepOpen{c.sarama})
+	admin, err := c.admin()
 	if err != nil {
 		return false, err
 	}
@@ -98,7 +98,7 @@ func (c *Client) checkTopic(ctx context.Context, admin sarama.ClusterAdmin, spec
 
 // DeleteRetention returns how long a topic keeps tombstones; ok is false when the broker does not tell.
 func (c *Client) DeleteRetention(ctx context.Context, topic string) (time.Duration, bool) {
-	admin, err := sarama.NewClusterAdminFromClient(keepOpen{c.sarama})
+	admin, err := c.admin()
 	if err != nil {
 		return 0, false
 	}
@@ -114,11 +114,6 @@ func (c *Client) DeleteRetention(ctx context.Context, topic string) (time.Durati
 	}
 	return 0, false
 }
-
-// keepOpen lets an admin be made from our client without closing it.
-type keepOpen struct{ sarama.Client }
-
-func (keepOpen) Close() error { return nil }
 
 // StableOffsets returns the group's offsets once no transaction is pending on them: it waits for the open transaction of
 // a dead member, which ends with its timeout.
@@ -154,10 +149,16 @@ func fetchOffsets(b *sarama.Broker, request *sarama.OffsetFetchRequest, tps []re
 		_ = b.Close() // sarama opens it anew; the error is the one to report
 		return nil, err
 	}
+	result := map[record.TopicPartition]record.Committed{}
+	if errors.Is(response.Err, sarama.ErrGroupIDNotFound) {
+		for _, tp := range tps {
+			result[tp] = record.Committed{Next: -1}
+		}
+		return result, nil
+	}
 	if err := asError(response.Err); err != nil {
 		return nil, err
 	}
-	result := map[record.TopicPartition]record.Committed{}
 	for _, tp := range tps {
 		block := response.GetBlock(tp.Topic, tp.Partition)
 		if block == nil {
@@ -194,7 +195,7 @@ func (c *Client) offset(ctx context.Context, tp record.TopicPartition, which int
 
 // Purge deletes the records of a repartition topic before the given offsets, which must be committed.
 func (c *Client) Purge(topic string, before map[int32]record.Offset) error {
-	admin, err := sarama.NewClusterAdminFromClient(keepOpen{c.sarama})
+	admin, err := c.admin()
 	if err != nil {
 		return err
 	}

@@ -222,7 +222,8 @@ type groupMember struct {
 	mu      sync.Mutex
 	changed chan struct{}
 	owned   []record.TopicPartition
-	calls   int // of Assigned
+	calls   int   // of Assigned
+	present int32 // generation
 	losses  []error
 	hook    func(owned []record.TopicPartition, generation int32) // called in Assigned
 }
@@ -266,7 +267,7 @@ func (g *groupMember) Assigned(partitions []record.TopicPartition, generation in
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.owned = partitions
+	g.owned, g.present = partitions, generation
 	g.calls++
 	g.tell()
 }

@@ -78,7 +78,7 @@ func (c Config) sarama() (*sarama.Config, error) {
 	return s, nil
 }
 
-// Connect dials the cluster.
+// Connect makes sure that a broker answers and lets us in, and returns the client. The caller closes it.
 func Connect(c Config) (*Client, error) {
 	base, err := c.sarama()
 	if err != nil {
@@ -87,6 +87,9 @@ func Connect(c Config) (*Client, error) {
 	if err := base.Validate(); err != nil {
 		return nil, err
 	}
+	if err := reach(c.Brokers, base); err != nil {
+		return nil, explainConnect(c, err)
+	}
 	client, err := sarama.NewClient(c.Brokers, base)
 	if err != nil {
 		return nil, explainConnect(c, err)
@@ -94,11 +97,23 @@ func Connect(c Config) (*Client, error) {
 	return &Client{config: c, sarama: client, base: base, faults: &Faults{}}, nil
 }
 
-func explainConnect(c Config, err error) error {
-	if errors.Is(err, sarama.ErrOutOfBrokers) {
-		return fmt.Errorf("no broker of %v answers (wrong address, TLS or SASL settings look the same from here; `millrace kafka ping` tells which): %w", c.Brokers, err)
+// reach tries the brokers until one answers. sarama would not before the first request, and its error then does not
+// tell which broker said what.
+func reach(brokers []string, config *sarama.Config) error {
+	var errs []error
+	for _, addr := range brokers {
+		b, err := open(addr, config)
+		if err == nil {
+			closeBroker(b)
+			return nil
+		}
+		errs = append(errs, err)
 	}
-	return fmt.Errorf("connect to %v: %w", c.Brokers, err)
+	return errors.Join(errs...)
+}
+
+func explainConnect(c Config, err error) error {
+	return fmt.Errorf("no broker of %v answers (a wrong address, TLS and SASL settings look much the same from here; `millrace kafka ping` tells which): %w", c.Brokers, err)
 }
 
 // Close closes the client. Fetchers, producers and memberships made from it are closed by their owners before.
@@ -110,18 +125,6 @@ func (c *Client) Close() error {
 	}
 	c.closed = true
 	return c.sarama.Close()
-}
-
-// Partitions returns the number of a topic's partitions.
-func (c *Client) Partitions(topic string) (int32, error) {
-	if err := c.sarama.RefreshMetadata(topic); err != nil {
-		return 0, fmt.Errorf("topic %s: %w", topic, err)
-	}
-	p, err := c.sarama.Partitions(topic)
-	if err != nil {
-		return 0, fmt.Errorf("topic %s: %w", topic, err)
-	}
-	return int32(len(p)), nil
 }
 
 // open dials a broker for our own use, with the settings of config.
@@ -143,43 +146,4 @@ func closeBroker(b *sarama.Broker) {
 	if b != nil {
 		_ = b.Close() // it may never have connected, or be broken: that is why it is closed
 	}
-}
-
-// Describe returns the number of brokers and the cluster's own name; zero values if the brokers do not tell.
-func (c *Client) Describe() (brokers int, cluster string) {
-	m, err := c.metadata(nil)
-	if err != nil {
-		return 0, ""
-	}
-	return len(m.Brokers), text(m.ClusterID)
-}
-
-// Existing returns the number of partitions of those topics that exist. It asks once and does not wait for a topic to
-// appear.
-func (c *Client) Existing(topics []string) (map[string]int32, error) {
-	m, err := c.metadata(topics)
-	if err != nil {
-		return nil, fmt.Errorf("look for topics: %w", err)
-	}
-	found := map[string]int32{}
-	for _, t := range m.Topics {
-		switch err := asError(t.Err); {
-		case err == nil:
-			found[t.Name] = int32(len(t.Partitions))
-		case kindOf(err) == configuration:
-			return nil, reaction("look for topic "+t.Name, err)
-		}
-	}
-	return found, nil
-}
-
-func (c *Client) metadata(topics []string) (m *sarama.MetadataResponse, err error) {
-	b := c.sarama.LeastLoadedBroker()
-	if b == nil {
-		return nil, sarama.ErrOutOfBrokers
-	}
-	if topics == nil {
-		topics = []string{} // none; nil would ask for all
-	}
-	return b.GetMetadata(&sarama.MetadataRequest{Version: 5, Topics: topics})
 }

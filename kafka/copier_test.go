@@ -24,7 +24,9 @@ type collector struct {
 	changed chan struct{}
 }
 
-func newCollector(limit int) *collector { return &collector{limit: limit, changed: make(chan struct{})} }
+func newCollector(limit int) *collector {
+	return &collector{limit: limit, changed: make(chan struct{})}
+}
 
 func (c *collector) Full() bool {
 	c.mu.Lock()

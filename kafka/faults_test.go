@@ -45,22 +45,29 @@ func meet(t *testing.T, provoke func(*copier), inject func(*devbroker.Broker) *d
 	c := b.copier(config, 4, 100)
 	var fault *devbroker.Fault
 	c.run(100, func(epoch int) {
-		if epoch != 1 {
+		switch {
+		case epoch == 0:
+			return // the caller has to get going first
+		case fault == nil:
+			fault = inject(b.broker)
+		case fault.Hits() > 0:
 			return
 		}
-		fault = inject(b.broker)
+		if provoke != nil {
+			provoke(c) // a coordinator that moves may move to where it is, so once may not be enough
+		}
+	})
+	for fault.Hits() == 0 && b.ctx.Err() == nil {
 		if provoke != nil {
 			provoke(c)
 		}
-	})
-	if fault == nil {
-		t.Fatal("the copy ended before the fault was injected")
-	}
-	if err := fault.Wait(b.ctx, 1); err != nil {
-		t.Fatalf("the fault was not met: %v", err)
+		b.more(c)
 	}
 	// One more epoch, so that what the fault left behind would be seen.
 	b.more(c)
+	if fault.Hits() == 0 {
+		t.Error("the fault was not met")
+	}
 	c.verify()
 }
 
@@ -80,6 +87,9 @@ func TestExactAfterErrorCodes(t *testing.T) {
 	for _, r := range requests {
 		for _, code := range r.codes {
 			for _, times := range []int{1, 4} {
+				if r.key == devbroker.FindCoordinator && times > 1 {
+					continue // sarama sleeps for two seconds each time, to let a real broker create its topics
+				}
 				t.Run(fmt.Sprintf("%s/code=%d/times=%d", r.name, code, times), func(t *testing.T) {
 					meet(t, r.provoke, func(b *devbroker.Broker) *devbroker.Fault { return b.Fail(r.key, times, code) })
 				})
@@ -151,7 +161,7 @@ func TestExactUnderAStorm(t *testing.T) {
 			return
 		}
 		faults++
-		r := requests[random.IntN(len(requests))]
+		r := requests[random.IntN(8)] // those after it make sarama sleep for seconds
 		switch random.IntN(7) {
 		case 0, 1:
 			b.broker.Fail(r.key, 1+random.IntN(3), r.codes[random.IntN(len(r.codes))])

@@ -39,3 +39,6 @@ func retry(ctx context.Context, attempt func() error) error {
 		}
 	}
 }
+
+// Transient tells whether time may heal an error: the brokers are away, or busy with themselves.
+func Transient(err error) bool { return err != nil && kindOf(err) == retriable }

@@ -120,5 +120,6 @@ func (c *cache) rotate() {
 			d.partial = true
 		}
 	}
+	c.old.release()
 	c.old, c.young = c.young, layer{}
 }

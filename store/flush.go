@@ -97,6 +97,12 @@ func (s *State) Flush(now time.Time) (FlushStats, error) {
 // Close closes the engine without flushing.
 func (s *State) Close() error {
 	_, _, flushErr := s.Flushed(true)
+	for _, st := range s.stores {
+		st.entry = nil
+		for _, l := range []*layer{&st.overlay, &st.frozen, &st.cache.young, &st.cache.old} {
+			l.release()
+		}
+	}
 	if err := s.engine.Close(); err != nil {
 		return err
 	}

@@ -47,7 +47,11 @@ func (l *layer) open(id int64) *segment {
 	return s
 }
 
+// remove forgets a segment with its rows.
 func (l *layer) remove(id int64) {
+	if g := l.find(id); g != nil {
+		g.table.release()
+	}
 	l.segments = slices.DeleteFunc(l.segments, func(s *segment) bool { return s.id == id })
 	l.last = nil
 }
@@ -70,12 +74,31 @@ func (l *layer) recycle(keep int) {
 			largest = s
 		}
 	}
+	for _, s := range l.segments {
+		if s != largest {
+			s.table.release()
+		}
+	}
+	if l.spare != nil && largest != nil {
+		l.spare.table.release()
+	}
 	l.segments, l.last = l.segments[:0], nil
 	if largest == nil {
 		return
 	}
 	largest.table.reset(keep)
 	l.spare = largest
+}
+
+// release gives the layer's memory back.
+func (l *layer) release() {
+	for _, s := range l.segments {
+		s.table.release()
+	}
+	if l.spare != nil {
+		l.spare.table.release()
+	}
+	*l = layer{}
 }
 
 func compareInt64(a, b int64) int {

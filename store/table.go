@@ -160,9 +160,7 @@ func (t *table) reserve(size int) uint64 {
 	switch {
 	case len(c)+size <= cap(c):
 	case last == 0 && len(c)+size <= chunkBytes: // a small table stays small
-		bigger := make([]byte, len(c), min(max(2*cap(c), len(c)+size), chunkBytes))
-		copy(bigger, c)
-		t.chunks[0] = bigger
+		t.chunks[0] = enlarge(c, size)
 	default:
 		t.open(max(chunkBytes, size)) // a row larger than a chunk has one of its own
 		last++
@@ -172,13 +170,25 @@ func (t *table) reserve(size int) uint64 {
 	return uint64(last)<<chunkBits | uint64(len(c))
 }
 
+// enlarge copies a small table's only chunk into a larger one.
+func enlarge(c []byte, size int) []byte {
+	capacity := max(2*cap(c), len(c)+size)
+	if capacity >= chunkBytes {
+		return append(chunkArena.take(), c...)
+	}
+	return append(make([]byte, 0, capacity), c...)
+}
+
 // open starts the next chunk, with an old one's memory where that is large enough.
 func (t *table) open(capacity int) {
 	switch {
-	case t.used == len(t.chunks):
-		t.chunks = append(t.chunks, make([]byte, 0, capacity))
-	case cap(t.chunks[t.used]) < capacity:
+	case t.used < len(t.chunks) && cap(t.chunks[t.used]) >= capacity:
+	case t.used < len(t.chunks):
 		t.chunks[t.used] = make([]byte, 0, capacity)
+	case capacity == chunkBytes:
+		t.chunks = append(t.chunks, chunkArena.take())
+	default:
+		t.chunks = append(t.chunks, make([]byte, 0, capacity))
 	}
 	t.used++
 }
@@ -216,7 +226,7 @@ func (t *table) each(visit func(e entry) bool) {
 // reset empties the table. It keeps its memory while that is at most keep bytes: an epoch is about as large as the last.
 func (t *table) reset(keep int) {
 	if t.bytes() > keep {
-		*t = table{}
+		t.release()
 		return
 	}
 	clear(t.index)
@@ -229,4 +239,14 @@ func (t *table) reset(keep int) {
 	clear(t.chunks[len(ordinary):])
 	t.chunks = ordinary
 	t.used, t.live, t.dead, t.size = 0, 0, 0, 0
+}
+
+// release empties the table and gives its memory back. Nobody may hold an entry of it any more.
+func (t *table) release() {
+	for _, c := range t.chunks {
+		if cap(c) == chunkBytes {
+			chunkArena.give(c)
+		}
+	}
+	*t = table{}
 }

@@ -24,8 +24,9 @@ type queue struct {
 	heard   bool          // the broker has answered since the start
 }
 
-// inboxBytes bounds what waits of one partition: two or three answers of a busy broker.
-const inboxBytes = 4 << 20
+// inboxBytes bounds what waits of one partition, so that a fetch is on its way while one is worked on. Decoded records are
+// full of pointers: more of them would only make the collector slower.
+const inboxBytes = 1 << 20
 
 func newInbox(inputs int, drain func()) *inbox {
 	return &inbox{queues: make([]queue, inputs), ready: make(chan struct{}, 1), drain: drain}

@@ -29,8 +29,16 @@ func (m Manual) Committed(ends []record.Offset) {
 	m.pending = nil
 }
 
-// AdvanceTo moves event time by decree.
-func (m Manual) AdvanceTo(at time.Time) {
-	m.instance.Advance(at.UnixMilli())
-	m.dirty = true
+// AdvanceSource moves the watermark of a source by decree, on this task's partition of it.
+func (m Manual) AdvanceSource(source string, to time.Time) {
+	for i := range m.inputs {
+		if in := &m.inputs[i]; in.source == source && in.present {
+			in.heard = m.options.Clock()
+			m.instance.AdvanceInput(i, to.UnixMilli())
+			m.dirty = true
+		}
+	}
 }
+
+// Watermark is the task's event time, ms; record.NoTime before there is any.
+func (m Manual) Watermark() int64 { return m.instance.Clock().Watermark() }

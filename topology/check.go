@@ -127,12 +127,6 @@ func place(t Text, offset, length int) (Pos, int) {
 	return pos, max(utf8.RuneCountInString(part), 1)
 }
 
-// part is a stretch of a text as a text of its own.
-func part(t Text, offset, length int) Text {
-	pos, _ := place(t, offset, length)
-	return Text{Value: t.Value[offset : offset+length], Pos: pos}
-}
-
 // ordered sorts findings as a reader meets them, and drops repetitions: a step with several inputs is checked once for each.
 func (f *finder) ordered() []Finding {
 	slices.SortStableFunc(f.list, func(a, b Finding) int {

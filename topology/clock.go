@@ -47,16 +47,21 @@ func (c *Clock) Observe(i int, time int64) bool {
 	}
 	woke := ch.idle
 	ch.idle = false
-	if time > ch.newest {
-		ch.newest = time
-		if ch.watermark = time - ch.lateness; ch.watermark > time { // the difference ran over the least time
-			ch.watermark = record.NoTime
-		}
-	}
+	ch.observe(time)
 	if i != c.holder && !woke {
 		return false
 	}
 	return c.find()
+}
+
+func (ch *channel) observe(time int64) {
+	if time <= ch.newest {
+		return
+	}
+	ch.newest = time
+	if ch.watermark = time - ch.lateness; ch.watermark > time { // the difference ran over the least time
+		ch.watermark = record.NoTime
+	}
 }
 
 // SetIdle marks a channel as idle: it no longer holds time back.
@@ -78,6 +83,9 @@ func (c *Clock) Advance(to int64) bool {
 	c.watermark = to
 	return true
 }
+
+// AdvanceChannel moves one channel's watermark by decree, as an event would that is just new enough for it.
+func (c *Clock) AdvanceChannel(i int, to int64) bool { return c.Observe(i, to+c.channels[i].lateness) }
 
 // Guard is the watermark from which on what is in time here is in time behind every repartition topic again; it is set
 // when a channel ends its idleness, and never goes back.
@@ -155,9 +163,10 @@ func (c *Clock) Restore(b []byte) error {
 		if n <= 0 || n >= len(b) {
 			return errClock
 		}
-		if same && newest > c.channels[i].newest {
-			c.Observe(i, newest)
-			c.channels[i].idle = b[n] == 1
+		if same && newest >= c.channels[i].newest {
+			// Not one by one through Observe: before the last channel is restored, the least of them means nothing.
+			c.channels[i].observe(newest)
+			c.channels[i].idle = b[n] == 1 // also of one that was never heard: it is what others have been told
 		}
 		b = b[n+1:]
 	}

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"errors"
 	"fmt"
 
 	"millrace/record"
@@ -80,11 +81,10 @@ func (b *builder) groupPort(p *stepPlan, in *stream, calls []call) *portPlan {
 		where := "aggregate " + c.name + " of step " + name
 		if n := len(c.call.Args); n > 0 {
 			last := c.call.Args[n-1]
-			text := part(c.text, last.Offset, len(last.Text))
 			if c.call.Name == "fold" {
-				fold = b.fold(c, text, in, where)
+				fold = b.fold(c, last, in, where)
 			} else {
-				arg = b.program(text, in, where)
+				arg = b.argument(c, last, in.scope(), where)
 			}
 		}
 		port.args = append(port.args, arg)
@@ -96,9 +96,25 @@ func (b *builder) groupPort(p *stepPlan, in *stream, calls []call) *portPlan {
 	return port
 }
 
+// argument compiles an argument of an aggregate; nil after a finding.
+func (b *builder) argument(c call, arg aggregate.Arg, scope expr.Scope, where string) *expr.Program {
+	p, err := expr.Compile(arg.Text, scope)
+	if err != nil {
+		var e *expr.Error
+		if errors.As(err, &e) {
+			e.Offset += arg.Offset // the finding's place is counted from where the call begins
+		}
+		b.expression(codeExpression, c.text, where, err)
+		return nil
+	}
+	pos, _ := place(c.text, arg.Offset, 0)
+	b.plan.compiled = append(b.plan.compiled, compiledText{Text{Value: arg.Text, Pos: pos}, where, p})
+	return p
+}
+
 // fold compiles a fold's expression with acc of the type that the initial value has.
-func (b *builder) fold(c call, text Text, in *stream, where string) *expr.Program {
-	init := b.foldInit(c, where)
+func (b *builder) fold(c call, arg aggregate.Arg, in *stream, where string) *expr.Program {
+	init := b.argument(c, c.call.Args[0], expr.Scope{}, where)
 	if init == nil {
 		return nil
 	}
@@ -108,12 +124,7 @@ func (b *builder) fold(c call, text Text, in *stream, where string) *expr.Progra
 	}
 	scope := in.scope()
 	scope.Acc = &t
-	return b.compiled(text, where, func() (*expr.Program, error) { return expr.Compile(text.Value, scope) })
-}
-
-func (b *builder) foldInit(c call, where string) *expr.Program {
-	text := part(c.text, c.call.Args[0].Offset, len(c.call.Args[0].Text))
-	return b.compiled(text, where, func() (*expr.Program, error) { return expr.Compile(text.Value, expr.Scope{}) })
+	return b.argument(c, arg, scope, where)
 }
 
 // shape takes the group's fields and the aggregates' types from the first input.
@@ -168,7 +179,7 @@ func (b *builder) items(port *portPlan, calls []call) []aggregate.Item {
 		}
 		if f := port.folds[i]; f != nil {
 			item.Arg, item.Eval = f.Type(), f.Bind()
-			if init := b.foldInit(c, c.name); init != nil {
+			if init := b.argument(c, c.call.Args[0], expr.Scope{}, "aggregate "+c.name); init != nil {
 				v, err := init.Bind()(&record.Row{})
 				if err != nil {
 					b.expression(codeAggregate, c.text, "aggregate "+c.name, err)

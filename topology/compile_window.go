@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"time"
+	_ "time/tzdata" // local days must not depend on what the machine has installed
 
 	"millrace/topology/window"
 )

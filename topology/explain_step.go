@@ -94,6 +94,9 @@ func (p *Plan) stepWords(step *stepPlan, o ExplainOptions) stepInWords {
 	for _, from := range s.From {
 		w.From = append(w.From, from.Value)
 	}
+	if step.ports[0].ship != nil {
+		w.Where = "" // which is applied, and told, before the repartition topic
+	}
 	a := step.aggregate
 	if a == nil {
 		return w

@@ -66,10 +66,10 @@ func (s *sourceInWords) write(p *page) {
 		idle = "a partition silent for " + s.IdleTimeout + " no longer holds it back"
 	}
 	if s.AdvanceOnIdle {
-		idle += ", the wall clock moves it when all are silent"
+		idle += "; the wall clock moves it when all are silent"
 	}
 	if s.MaxFuture != "" {
-		idle += ", times more than " + s.MaxFuture + " ahead are refused"
+		idle += "; times more than " + s.MaxFuture + " ahead are refused"
 	}
 	p.line("watermark", fmt.Sprintf("%s behind the newest time; %s", s.MaxOutOfOrder, idle))
 }

@@ -151,6 +151,9 @@ func (in *Instance) Reopen() {
 // findHolders finds out for every step which aggregations in this task its rows come from: these hold its time back.
 func (in *Instance) findHolders() {
 	for _, a := range in.aggregates {
+		if a.plan.step.ports[0].ship != nil {
+			continue // its rows come through a topic, and bring their time along
+		}
 		for _, s := range a.plan.upstream {
 			a.holders = append(a.holders, in.aggregatesBefore(s)...)
 		}
@@ -211,6 +214,13 @@ func (in *Instance) watermarkBehind(holders []*aggregator) int64 {
 // Advance moves the watermark by decree; see Clock.Advance.
 func (in *Instance) Advance(to int64) {
 	if in.clock.Advance(to) {
+		in.advance()
+	}
+}
+
+// AdvanceInput moves the watermark of input i, which is a source, by decree; the other inputs may still hold the task's back.
+func (in *Instance) AdvanceInput(i int, to int64) {
+	if n := in.inputs[i]; n.present && in.clock.AdvanceChannel(n.channel, to) {
 		in.advance()
 	}
 }

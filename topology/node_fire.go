@@ -193,8 +193,8 @@ func (a *aggregator) expired(row []byte) bool {
 // swept or not; sweeping only frees the room. Each shard comes once a ttl of event time.
 func (a *aggregator) sweepShards(budget *int) error {
 	step := max(a.plan.ttl/ttlShards, 1)
-	if a.sweep == record.NoTime || a.watermark-a.sweep > a.plan.ttl {
-		a.sweep = a.watermark - a.plan.ttl // after a jump all shards are due, once
+	if round := step * (ttlShards - 1); a.sweep == record.NoTime || a.watermark-a.sweep > round {
+		a.sweep = a.watermark - round // after a jump all shards are due, once
 	}
 	shard := (a.sweep/step%ttlShards + ttlShards) % ttlShards
 	keys, err := a.store.Keys(shard)

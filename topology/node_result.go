@@ -42,6 +42,9 @@ func (n *resultNode) connect(a *aggregator) error {
 func (n *resultNode) emit(key, state []byte, newest int64, w record.Window, revision uint32) error {
 	a := n.a
 	row := &n.row
+	if key == nil {
+		key = []byte{} // the empty group is a group, not the lack of one
+	}
 	groups := len(a.plan.key.fields)
 	if err := a.plan.key.parse(key, row.Fields[:groups]); err != nil {
 		return fatal{err}

@@ -26,7 +26,7 @@ type shuffleNode struct {
 	told              int64         // watermark that the tasks behind know as of the last epoch
 	toldIdle          bool          // they do not wait for this task
 	waking            bool          // … any more, as of this epoch, which may not have reached them yet
-	ahead             []int64 // by partition: watermark that the records of this epoch carry so far
+	ahead             []int64       // by partition: watermark that the records of this epoch carry so far
 }
 
 func newShuffleNode(in *Instance, plan *shufflePlan) (*shuffleNode, error) {

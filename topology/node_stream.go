@@ -175,9 +175,12 @@ func (f fatal) Unwrap() error { return f.error }
 
 // bad applies the processing policy to an error of this record.
 func (p *portNode) bad(err error) error {
+	if err == nil {
+		return nil
+	}
 	var stop fatal
 	var decided *RecordError
-	if err == nil || errors.As(err, &stop) || errors.As(err, &decided) {
+	if errors.As(err, &stop) || errors.As(err, &decided) {
 		return err
 	}
 	return p.in.bad(p.in.sub.plan.errors.processing, "processing", p.step, err)

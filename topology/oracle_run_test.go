@@ -107,6 +107,22 @@ func checkRevisions(t fataler, o *oracle, rows []string) (plain []string) {
 	return plain
 }
 
+// checkEpochs checks that changes come at most once a key and window in an epoch.
+func checkEpochs(t fataler, k *worker, rows []string) {
+	t.Helper()
+	from := 0
+	for _, end := range k.ends {
+		seen := map[string]bool{}
+		for _, r := range rows[from:end] {
+			if seen[window(r)] {
+				t.Fatalf("%s: twice in one epoch", r)
+			}
+			seen[window(r)] = true
+		}
+		from = end
+	}
+}
+
 func checkTallies(t fataler, w *world, o *oracle, events int) {
 	t.Helper()
 	for _, c := range []struct {
@@ -155,6 +171,7 @@ func TestWindowsAgreeWithTheOracle(t *testing.T) {
 		case "final_with_corrections":
 			rows = last(checkRevisions(t, o, rows), want)
 		case "changes":
+			checkEpochs(t, k, rows)
 			rows = last(rows, want)
 		}
 		if d := cmp.Diff(want, rows); d != "" {

@@ -49,8 +49,9 @@ func event(group, value string, at int64) (r, plain record.Record) {
 	return r, record.Record{Key: []byte(group), Value: []byte(value), Timestamp: at}
 }
 
-// interleave lets the tasks of a world work in any order, epochs end and be lost anywhere.
-func interleave(t *rapid.T, w *world, beforeStep func(k *worker)) {
+// interleave lets the tasks of a world work in any order, epochs end and be lost anywhere. turn is called before a task's
+// turn, step before each of its records; both may be nil.
+func interleave(t *rapid.T, w *world, turn, step func(k *worker)) {
 	quiet := 0
 	for quiet < 3 {
 		k := w.tasks[rapid.IntRange(0, len(w.tasks)-1).Draw(t, "task")]
@@ -63,12 +64,15 @@ func interleave(t *rapid.T, w *world, beforeStep func(k *worker)) {
 		case 4:
 			k.restart()
 		}
+		if turn != nil {
+			turn(k)
+		}
 		for range rapid.IntRange(1, 6).Draw(t, "burst") {
 			if k.fire() || !k.has(0) {
 				continue
 			}
-			if beforeStep != nil {
-				beforeStep(k)
+			if step != nil {
+				step(k)
 			}
 			if err := k.step(0); err != nil {
 				t.Fatalf("%v", err)
@@ -131,7 +135,7 @@ func TestShufflesAgreeWithTheOracle(t *testing.T) {
 			w.write("in", p, r)
 		}
 		o.pass(100_000 - c.disorder)
-		interleave(t, w, nil)
+		interleave(t, w, nil, nil)
 
 		rows, want := rowsOf(t, w, "out"), o.sortedResults()
 		if c.emit == "final" {
@@ -161,7 +165,7 @@ func TestShuffleOfOneTaskJudgesLatenessExactly(t *testing.T) {
 			w.write("in", 0, r)
 			o.add(plain)
 		}
-		interleave(t, w, nil)
+		interleave(t, w, nil, nil)
 		rows, want := rowsOf(t, w, "out"), o.sortedResults()
 		if c.emit == "final" {
 			slices.SortStableFunc(rows, func(a, b string) int { return slices.Index(want, a) - slices.Index(want, b) })

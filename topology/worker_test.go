@@ -21,17 +21,20 @@ type worker struct {
 	instance *topology.Instance
 	state    *store.State
 	next     []record.Offset
-	limit    int // of Fire; 0: none
+	limit    int   // of Fire; 0: none
+	reached  int64 // watermark, which must not go back
 
 	frozen    *frozenEpoch
 	committed progress
 	changelog []change
+	ends      []int // how long the topic out was after each epoch
 }
 
 // progress is what a task's progress record holds.
 type progress struct {
-	next  []record.Offset
-	clock []byte
+	next      []record.Offset
+	clock     []byte
+	watermark int64
 }
 
 type frozenEpoch struct {
@@ -80,6 +83,10 @@ func (k *worker) start() {
 		}
 	}
 	k.instance.Reopen()
+	if got := k.instance.Clock().Watermark(); k.committed.clock != nil && got != k.committed.watermark {
+		t.Fatalf("%s starts again at watermark %d, had committed %d", k.id, got, k.committed.watermark)
+	}
+	k.reached = k.instance.Clock().Watermark()
 	k.next = append([]record.Offset(nil), k.committed.next...)
 	k.frozen = nil
 }
@@ -100,6 +107,10 @@ func (k *worker) step(i int) error {
 	err := k.instance.Process(i, k.inputs[i], &mine, false)
 	scribble(mine.Key)
 	scribble(mine.Value)
+	if got := k.instance.Clock().Watermark(); got < k.reached {
+		k.w.t.Fatalf("%s: the watermark went back from %d to %d", k.id, k.reached, got)
+	}
+	k.reached = k.instance.Clock().Watermark()
 	return err
 }
 
@@ -151,7 +162,7 @@ func (k *worker) freeze() {
 	k.state.Freeze()
 	f := &frozenEpoch{outputs: k.instance.Swap(&topology.Outputs{}), tallies: k.instance.Tallies()}
 	f.next = append(f.next, k.next...)
-	f.clock = k.instance.Clock().Encode(nil)
+	f.clock, f.watermark = k.instance.Clock().Encode(nil), k.instance.Clock().Watermark()
 	for i := range k.state.Stores() {
 		k.state.Store(i).Changes(func(segment int64, key, value []byte) {
 			f.changes = append(f.changes, change{i, segment, bytes.Clone(key), bytes.Clone(value)})
@@ -178,6 +189,7 @@ func (k *worker) decide() {
 			k.w.write(box.To.Topic, box.To.Partition, cloneRecord(r))
 		}
 	}
+	k.ends = append(k.ends, len(k.w.read("out")))
 	for _, t := range f.tallies {
 		k.w.tallies[fmt.Sprintf("%d %s %s", t.What, t.Where, t.Detail)] += t.N
 	}

@@ -26,7 +26,7 @@ func Nearest(word string, known []string) string {
 // slips is how many mistakes a word of n letters may have and still be recognised. Among short words everything is near
 // to everything.
 func slips(n int) int {
-	if n < 4 {
+	if n < 5 {
 		return 1
 	}
 	return max(2, n/3)

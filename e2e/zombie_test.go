@@ -1,0 +1,170 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"millrace/devbroker"
+)
+
+// A replica that is frozen for longer than its session believes, when it wakes up, that nothing has happened. Whatever it
+// has begun must come to nothing, or have been counted before the others went on.
+func TestZombieComesBack(t *testing.T) {
+	places := []string{"commit.begin", "commit.partitions", "commit.produced", "commit.offsets_added", "commit.offsets", "commit.ended", "commit.applied", "flush.rows"}
+	if testing.Short() {
+		places = []string{"commit.produced", "commit.offsets", "commit.ended"}
+	}
+	for i, place := range places {
+		for _, j := range []job{finalJob, shuffledJob, changesJob}[:howManyJobs()] {
+			static := (i+len(j.name))%2 == 0
+			t.Run(fmt.Sprintf("%s_%s_static-%v", place, j.name, static), func(t *testing.T) {
+				t.Parallel()
+				replay(t)
+				r := newRun(newSite(t), runOptions{job: j, seed: seed() + uint64(i), partitions: 4, replicas: 2, static: static, settings: settings{session: "2s"}})
+				zombie, other := r.replicas[0], r.replicas[1]
+				other.start(fault{})
+				zombie.start(fault{syscall.SIGSTOP, place, 1 + i%3})
+				deadline := time.Now().Add(30 * time.Second)
+				for !zombie.frozen() && time.Now().Before(deadline) {
+					r.produce(r.input.take(6))
+					polled(time.Until(deadline), func() bool { return zombie.frozen() || r.allCommitted() })
+				}
+				r.takenOver(other)
+				r.feed(10)
+				zombie.signal(syscall.SIGCONT)
+				r.feed(10)
+				r.produce(r.input.take(10))
+				r.alive()
+				r.finish()
+			})
+		}
+	}
+}
+
+func howManyJobs() int {
+	if testing.Short() || realKafka() {
+		return 1
+	}
+	return 3
+}
+
+// takenOver waits until the replica has all source partitions' tasks and has committed with them.
+func (r *run) takenOver(by *replica) {
+	r.t.Helper()
+	all := fmt.Sprintf("0_0..0_%d", r.partitions-1)
+	poll(r.t, patience, by.name+" has all tasks", func() bool {
+		assigned := by.log.lines("assigned")
+		return len(assigned) > 0 && strings.HasPrefix(assigned[len(assigned)-1].text("active"), all)
+	})
+}
+
+// A frozen process whose late EndTxn arrives after it has gone on must not decide a later transaction.
+func TestLateEndTxnDecidesNothing(t *testing.T) {
+	replay(t)
+	s := newDevSite(t, 1)
+	r := newRun(s, runOptions{job: finalJob, seed: seed(), partitions: 2, replicas: 1})
+	r.start()
+	r.feed(20)
+	for range 4 {
+		held, release := s.broker.Hold(devbroker.EndTxn)
+		r.produce(r.input.take(10))
+		if err := held.Wait(s.ctx, 1); err != nil {
+			t.Fatal(err)
+		}
+		// The producer gives up on its connection, takes a new epoch and works on; the old request is still on its way.
+		if err := held.Wait(s.ctx, 2); err != nil {
+			t.Fatal(err)
+		}
+		release()
+		r.committed()
+	}
+	r.alive()
+	r.finish()
+}
+
+// TestRandomKills kills replicas at any time, not at named places, while others work.
+func TestRandomKills(t *testing.T) {
+	kills := 15
+	if testing.Short() {
+		kills = 4
+	}
+	for i, j := range jobs {
+		if testing.Short() && i > 0 {
+			break
+		}
+		replicas := 2 + i%2
+		t.Run(fmt.Sprintf("%s_%d-replicas", j.name, replicas), func(t *testing.T) {
+			t.Parallel()
+			replay(t)
+			r := newRun(newSite(t), runOptions{job: j, seed: seed() + uint64(i), partitions: 4, replicas: replicas, static: i%2 == 0})
+			r.start()
+			r.feed(10)
+			r.killAtRandom(rand.New(rand.NewPCG(seed(), uint64(i))), kills)
+			r.alive()
+			r.finish()
+		})
+	}
+}
+
+// killAtRandom kills and restarts replicas while input comes in; every third loses its disk.
+func (r *run) killAtRandom(random *rand.Rand, kills int) {
+	r.t.Helper()
+	for kill := range kills {
+		victim := r.replicas[random.IntN(len(r.replicas))]
+		// The moment is drawn by work, not by time: after so many chunks, the last of them not waited for.
+		for range random.IntN(4) {
+			r.feed(4)
+		}
+		r.produce(r.input.take(10 + random.IntN(30)))
+		if !victim.running() {
+			r.t.Fatalf("replica %s has ended by itself: %v", victim.name, victim.cmd.ProcessState)
+		}
+		victim.kill()
+		if kill%3 == 2 {
+			victim.loseDisk()
+		}
+		victim.start(fault{})
+	}
+}
+
+// TestRollingRestart: an orderly stop loses nothing, repeats nothing, and leaves nothing to restore.
+func TestRollingRestart(t *testing.T) {
+	replay(t)
+	r := newRun(newSite(t), runOptions{job: finalJob, seed: seed(), partitions: 4, replicas: 3, static: true, settings: settings{session: "10s", flush: "10m"}})
+	r.start()
+	r.fillChangelog()
+	for _, c := range r.replicas {
+		r.settled()
+		owned := len(c.taskDirs())
+		r.produce(r.input.take(30))
+		if code := c.stop(); code != 0 {
+			t.Errorf("replica %s ended with exit code %d", c.name, code)
+		}
+		for _, bad := range []string{"commit aborted", "commit failed", "commit fenced", "recovering", "lost"} {
+			if n := len(c.log.lines(bad)); n > 0 {
+				t.Errorf("replica %s did work again: %q %d times", c.name, bad, n)
+			}
+		}
+		c.start(fault{})
+		poll(t, patience, "it runs again", func() bool { return len(c.log.lines("ready")) > 0 })
+		ready := c.log.lines("ready")[0]
+		if ready.number("replayed") != 0 || ready.number("reused") != ready.number("restored") {
+			t.Errorf("replica %s had %d tasks on disk, and its restart says %v: want all stores reused and nothing replayed", c.name, owned, ready)
+		}
+	}
+	r.feed(10)
+	r.alive()
+	r.finish()
+}
+
+// settled waits until every replica runs its tasks.
+func (r *run) settled() {
+	r.t.Helper()
+	for _, c := range r.replicas {
+		poll(r.t, patience, c.name+" is ready", func() bool { status, _ := c.get("/readyz"); return status == 200 })
+	}
+}

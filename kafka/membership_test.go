@@ -1,0 +1,366 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"millrace/devbroker"
+	"millrace/eos"
+	"millrace/record"
+)
+
+// ledger watches that no partition is worked on by two members at a time.
+type ledger struct {
+	mu     sync.Mutex
+	owner  map[record.TopicPartition]string
+	doubly []string
+}
+
+// follow is a member's hook: it gives up what is not in the list any more, then takes what is new.
+func (l *ledger) follow(name string) func([]record.TopicPartition, int32) {
+	return func(now []record.TopicPartition, generation int32) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for tp, owner := range l.owner {
+			if owner == name && !slices.Contains(now, tp) {
+				delete(l.owner, tp)
+			}
+		}
+		for _, tp := range now {
+			if other := l.owner[tp]; other != "" && other != name {
+				l.doubly = append(l.doubly, fmt.Sprintf("generation %d gives %v to %s while %s has it", generation, tp, name, other))
+			}
+			l.owner[tp] = name
+		}
+	}
+}
+
+func TestAssignmentsMoveOneOwnerAtATime(t *testing.T) {
+	b := newBench(t, 1)
+	topic := b.topic("in", 6, nil)
+	client := b.connect(b.config())
+	l := &ledger{owner: map[record.TopicPartition]string{}}
+	one := b.joinWith(client, l.follow("one"), topic)
+	one.owns(6)
+	two := b.joinWith(client, l.follow("two"), topic)
+	two.owns(3)
+	three := b.joinWith(client, l.follow("three"), topic)
+	three.owns(2)
+	settled := func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		count := map[string]int{}
+		for _, name := range l.owner {
+			count[name]++
+		}
+		return count["one"] == 2 && count["two"] == 2 && count["three"] == 2
+	}
+	one.await("two partitions are left", func() bool { return len(one.owned) == 2 && settled() })
+	two.stop() // A member that leaves gives up at once: nothing of it goes on.
+	l.follow("two")(nil, 0)
+	one.await("half of them are ours", func() bool { return len(one.owned) == 3 })
+	three.await("half of them are ours", func() bool { return len(three.owned) == 3 })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range l.doubly {
+		t.Error(d)
+	}
+	if len(one.losses)+len(three.losses) > 0 {
+		t.Errorf("lost: %v %v", one.losses, three.losses)
+	}
+}
+
+func TestAssignedHoldsTheRebalanceBack(t *testing.T) {
+	b := newBench(t, 1)
+	topic := b.topic("in", 2, nil)
+	client := b.connect(b.config())
+	entered, finish := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	one := b.joinWith(client, func(now []record.TopicPartition, _ int32) {
+		if len(now) == 1 { // one is revoked
+			once.Do(func() { close(entered) })
+			<-finish
+		}
+	}, topic)
+	one.owns(2)
+	two := b.join(client, topic)
+	b.within(entered, "a partition is revoked")
+	two.await("the join is answered", func() bool { return two.calls > 0 })
+	two.mu.Lock()
+	if len(two.owned) > 0 {
+		t.Errorf("%v is ours while its owner still works", two.owned)
+	}
+	two.mu.Unlock()
+	close(finish)
+	two.owns(1)
+}
+
+// TestCommitsWaitForTheJoin commits without a pause while members come and go. Without the gate some of the commits
+// would meet ILLEGAL_GENERATION.
+func TestCommitsWaitForTheJoin(t *testing.T) {
+	b := newBench(t, 1)
+	topic, out := b.topic("in", 8, nil), b.topic("out", 1, nil)
+	c := b.caller(b.config(), topic)
+	c.member.owns(8)
+	ended := make(chan struct{})
+	var n int64
+	var failed []error
+	stop := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			n++
+			e := c.epoch(n, box(out, 0, fmt.Sprint(n)))
+			e.Parts[0].Offsets[0].TopicPartition = record.TopicPartition{Topic: topic, Partition: 7} // never moves: the others get the rest
+			if _, err := c.commit(e, 20*time.Second); err != nil {
+				failed = append(failed, err)
+			}
+		}
+	}()
+	other := b.connect(b.config())
+	rebalances := 0
+	for range 15 {
+		before := func() int { c.member.mu.Lock(); defer c.member.mu.Unlock(); return c.member.calls }()
+		m := b.join(other, topic)
+		m.owns(1)
+		m.stop()
+		c.member.await("all is ours again", func() bool { return c.member.calls > before && len(c.member.owned) == 8 })
+		rebalances += func() int { c.member.mu.Lock(); defer c.member.mu.Unlock(); return c.member.calls - before }()
+	}
+	close(stop)
+	<-ended
+	t.Logf("%d commits over %d assignments", n, rebalances)
+	for _, err := range failed {
+		t.Errorf("commit: %v", err)
+	}
+	if rebalances < 30 || n < int64(rebalances) {
+		t.Errorf("%d commits over %d assignments prove little", n, rebalances)
+	}
+	c.member.mu.Lock()
+	defer c.member.mu.Unlock()
+	if len(c.member.losses) > 0 {
+		t.Errorf("lost: %v", c.member.losses)
+	}
+}
+
+func TestAStaleGenerationIsRefused(t *testing.T) {
+	b := newBench(t, 1)
+	topic := b.topic("in", 2, nil)
+	c := b.caller(b.config(), topic)
+	mustCommit(t, c, c.epoch(1))
+	c.member.gate.mu.Lock()
+	c.member.gate.member.ID-- // as if a rebalance had passed us by
+	c.member.gate.mu.Unlock()
+	if _, err := c.commit(c.epoch(2), 10*time.Second); !errors.Is(err, eos.ErrLost) {
+		t.Errorf("%v, want ErrLost", err)
+	}
+	if got := c.offset().Next; got != 1 {
+		t.Errorf("the offset is %d", got)
+	}
+}
+
+func TestAStaticMemberComesBackWithoutARebalance(t *testing.T) {
+	b := newBench(t, 1)
+	topic := b.topic("in", 4, nil)
+	config := b.config()
+	config.InstanceID = "a"
+	client := b.connect(config)
+	other := b.config()
+	other.InstanceID = "b"
+	witness := b.join(b.connect(other), topic)
+	witness.owns(4)
+	first := b.join(client, topic)
+	first.owns(2)
+	witness.await("the rebalance is over", func() bool { return len(witness.owned) == 2 && witness.present == first.present })
+	witness.mu.Lock()
+	before := witness.calls
+	witness.mu.Unlock()
+	first.stop()
+	again := b.join(client, topic)
+	again.owns(2)
+	if !slices.Equal(first.owned, again.owned) {
+		t.Errorf("it had %v and comes back to %v", first.owned, again.owned)
+	}
+	witness.mu.Lock()
+	defer witness.mu.Unlock()
+	if witness.calls != before || len(witness.losses) > 0 {
+		t.Errorf("the other member was assigned %d times more; lost: %v", witness.calls-before, witness.losses)
+	}
+}
+
+func TestTwoProcessesWithOneIdentityEndTheFirst(t *testing.T) {
+	b := newBench(t, 1)
+	topic := b.topic("in", 2, nil)
+	config := b.config()
+	config.InstanceID = "same"
+	client := b.connect(config)
+	first := b.join(client, topic)
+	first.owns(2)
+	second := b.join(client, topic)
+	second.owns(2)
+	b.within(first.ran, "the first member ends")
+	if !errors.Is(first.err, eos.ErrIdentity) {
+		t.Errorf("%v, want ErrIdentity", first.err)
+	}
+	second.mu.Lock()
+	defer second.mu.Unlock()
+	if len(second.losses) > 0 {
+		t.Errorf("the second member lost: %v", second.losses)
+	}
+}
+
+func TestAMemberThatTheGroupForgotIsToldAndJoinsAgain(t *testing.T) {
+	b := faultyBench(t, 1)
+	topic := b.topic("in", 2, nil)
+	m := b.join(b.connect(b.config()), topic)
+	m.owns(2)
+	const unknownMemberID = 25
+	b.broker.Fail(devbroker.Heartbeat, 1, unknownMemberID)
+	m.await("the loss is told", func() bool { return len(m.losses) > 0 })
+	m.owns(2)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !errors.Is(m.losses[0], sarama.ErrUnknownMemberId) {
+		t.Errorf("the cause is %v", m.losses[0])
+	}
+}
+
+func TestARestartOfTheCoordinatorLosesNothing(t *testing.T) {
+	b := faultyBench(t, 3)
+	topic := b.topic("in", 2, nil)
+	m := b.join(b.connect(b.config()), topic)
+	m.owns(2)
+	beats := b.broker.Count(devbroker.Heartbeat)
+	for range 5 {
+		b.broker.CutConnections()
+		b.broker.MoveCoordinators()
+		if err := beats.Wait(b.ctx, beats.Hits()+3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.losses) > 0 {
+		t.Errorf("lost: %v", m.losses)
+	}
+}
+
+func TestMembershipFetchesNothing(t *testing.T) {
+	b := faultyBench(t, 1)
+	topic := b.topic("in", 4, nil)
+	fetches := b.broker.Count(devbroker.Fetch)
+	beats := b.broker.Count(devbroker.Heartbeat)
+	client := b.connect(b.config())
+	one := b.join(client, topic)
+	one.owns(4)
+	b.join(client, topic).owns(2)
+	if err := beats.Wait(b.ctx, 20); err != nil {
+		t.Fatal(err)
+	}
+	if n := fetches.Hits(); n > 0 {
+		t.Errorf("%d Fetch requests", n)
+	}
+}
+
+func TestSettingsThatTheCoordinatorRefusesEndRun(t *testing.T) {
+	b := faultyBench(t, 1)
+	topic := b.topic("in", 1, nil)
+	const groupAuthorizationFailed = 30
+	defer b.broker.Fail(devbroker.JoinGroup, devbroker.Always, groupAuthorizationFailed).Remove()
+	m := b.join(b.connect(b.config()), topic)
+	b.within(m.ran, "Run returns")
+	if !errors.Is(m.err, eos.ErrConfig) {
+		t.Errorf("%v, want ErrConfig", m.err)
+	}
+}
+
+func TestTheGateOpensOnlyForALiveMember(t *testing.T) {
+	g := newGate("instance")
+	under := func(ctx context.Context) (m member, err error) {
+		err = g.under(ctx, func(inner member) error { m = inner; return nil })
+		return m, err
+	}
+	ctx := t.Context()
+	if _, err := under(ctx); !errors.Is(err, eos.ErrLost) {
+		t.Errorf("before the first join: %v", err)
+	}
+	g.open(3) // the assignment of a session that has not begun
+	if _, err := under(ctx); !errors.Is(err, eos.ErrLost) {
+		t.Errorf("before the session: %v", err)
+	}
+	g.join(fakeSession{id: "m1", generation: 3})
+	if m, err := under(ctx); err != nil || m.MemberID != "m1" || m.ID != 3 || *m.instance != "instance" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	g.close()
+	gaveUp, cancel := context.WithCancelCause(ctx)
+	cancel(errors.New("no time left"))
+	if _, err := under(gaveUp); err == nil || err.Error() != "no time left" {
+		t.Errorf("during a join: %v", err)
+	}
+	waited := make(chan member)
+	go func() {
+		m, err := under(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		waited <- m
+	}()
+	g.open(4)
+	if m := <-waited; m.ID != 4 {
+		t.Errorf("generation %d after the join", m.ID)
+	}
+	g.lose()
+	g.open(5)
+	if _, err := under(ctx); !errors.Is(err, eos.ErrLost) {
+		t.Errorf("the member id of an old session would meet a new generation: %v", err)
+	}
+}
+
+func TestAJoinWaitsForTheCommitUnderWay(t *testing.T) {
+	g := newGate("")
+	g.join(fakeSession{id: "m", generation: 1})
+	inside, finish, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = g.under(t.Context(), func(member) error { close(inside); <-finish; return nil })
+	}()
+	<-inside
+	var order []string
+	var mu sync.Mutex
+	note := func(what string) { mu.Lock(); order = append(order, what); mu.Unlock() }
+	go func() {
+		g.close()
+		note("joined")
+		close(closed)
+	}()
+	note("committed")
+	close(finish)
+	<-closed
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(order, []string{"committed", "joined"}) {
+		t.Error(order)
+	}
+}
+
+// fakeSession is what the gate needs of a session.
+type fakeSession struct {
+	sarama.ConsumerGroupSession
+	id         string
+	generation int32
+}
+
+func (s fakeSession) MemberID() string    { return s.id }
+func (s fakeSession) GenerationID() int32 { return s.generation }
