@@ -39,6 +39,17 @@ topology:
   sinks:
     counts: { topic: counts }
     late: { topic: late }
+tests:
+  - name: a second is counted
+    input:
+      - { source: clicks, key: u, value: { ad_id: a, user_id: u, clicked_at: 1000 } }
+      - { source: clicks, key: u, value: { ad_id: a, user_id: u, clicked_at: 5000 } }
+    expect:
+      counts: [{ key: a, value: { ad_id: a, window_start: 1000, window_end: 2000, clicks: 1 } }]
+  - name: wrong on purpose
+    input: [{ source: clicks, key: u, value: { ad_id: a, user_id: u, clicked_at: 1000 } }]
+    expect:
+      counts: [{ key: a, value: { ad_id: a, window_start: 1000, window_end: 2000, clicks: 1 } }]
 `
 
 // screen is an output that a test waits for.
@@ -117,6 +128,7 @@ func TestDevShowsResultsAndGoesOnAfterARestart(t *testing.T) {
 		load: devbroker.LoadFlags{Generate: []string{"clicks=100/s"}, Late: "10%:5s"}}
 	out, stop := startDev(t, o, file)
 	out.await(t, 0, "clicks(4) counts(4) late(1)  created")
+	out.await(t, 0, "tests      1 passed, 1 FAILED")
 	out.await(t, 0, `"clicks":`)
 	out.await(t, 0, "late by ")
 	out.await(t, 0, "more\n")
@@ -152,7 +164,7 @@ func TestDevFollowsItsFile(t *testing.T) {
 
 	// Another aggregate gives the rows of the state another meaning, which a job in production would refuse.
 	seen = len(out.String())
-	writeJob(t, dir, strings.Replace(devJob, "clicks: count()", "clicks: count(), users: count_distinct(value.user_id)", 1))
+	writeJob(t, dir, strings.Replace(devJob, "clicks: count()", "clicks: count(), users: approx_distinct(value.user_id)", 1))
 	out.await(t, seen, "1 step changed (per_second)")
 	out.await(t, seen, anew)
 	out.await(t, seen, `"users":`)
@@ -258,7 +270,7 @@ func TestChangesAreToldByName(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"a comment":   {"topology:", "# what it does\ntopology:", "nothing that the job does"},
 		"a step":      {"size: 1s", "size: 2s", "1 step changed (per_second)"},
-		"a new sink":  {"    late: {", "    more: { topic: more }\n    late: {", "1 sink added (more)"},
+		"a new sink":  {"    late: { topic", "    more: { topic: more }\n    late: { topic", "1 sink added (more)"},
 		"another one": {"sources:\n    clicks:", "sources:\n    taps:", "1 source added (taps), 1 source removed (clicks)"},
 		"a setting":   {"version: 1", "version: 1\nshutdown_timeout: 9s", "settings changed"},
 	} {

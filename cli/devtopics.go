@@ -90,6 +90,7 @@ func (d *dev) banner(job *config.Config, created []string) {
 		text = strings.Join(created, " ") + "  created"
 	}
 	line("topics", text)
+	line("tests", d.test(job))
 	if loads, err := d.loads(job.Spec); err == nil && len(loads) > 0 {
 		for _, l := range loads {
 			line("generated", describeLoad(l))
@@ -104,4 +105,26 @@ func (d *dev) banner(job *config.Config, created []string) {
 	if d.opts.watch {
 		line("watching", strings.Join(job.Files, " "))
 	}
+}
+
+// test runs the job's tests once. A failure is told and stops nothing: the screen shows what the job does with live data.
+func (d *dev) test(job *config.Config) string {
+	suites, err := d.app.jobSuites(job.Files)
+	if err != nil {
+		return "not run: " + err.Error()
+	}
+	var all []suiteResult
+	for _, s := range suites {
+		if len(s.tests) > 0 {
+			all = append(all, s.run())
+		}
+	}
+	tests, failed, _ := total(all)
+	switch {
+	case tests == 0:
+		return "the job has none"
+	case failed == 0:
+		return fmt.Sprintf("%d passed", tests)
+	}
+	return fmt.Sprintf("%d passed, %d FAILED: millrace test says why", tests-failed, failed)
 }

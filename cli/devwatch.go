@@ -87,6 +87,9 @@ func (d *dev) change(ctx context.Context, job, next *config.Config) error {
 		text += "; topics " + strings.Join(created, " ") + " created"
 	}
 	d.results.note(text)
+	if len(next.Tests) > 0 {
+		d.results.note("tests: " + d.test(next))
+	}
 	return nil
 }
 

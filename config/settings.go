@@ -105,7 +105,7 @@ func Default() Settings {
 	return Settings{
 		Version:         1,
 		Kafka:           defaultKafka(),
-		Processing:      Processing{Guarantee: "exactly_once", CommitInterval: 100 * time.Millisecond, MaxEpochBytes: 32 << 20},
+		Processing:      Processing{Guarantee: "exactly_once", CommitInterval: 100 * time.Millisecond, MaxEpochBytes: 24 << 20},
 		State:           State{MemoryBudget: 256 << 20, FlushInterval: 10 * time.Second, Changelog: Changelog{ReplicationFactor: -1}, MinFreeBytes: 1 << 30, OffsetsPolicy: "fail"},
 		Errors:          Errors{Deserialization: "fail", Processing: "fail", Production: "fail"},
 		HTTP:            HTTP{Listen: "127.0.0.1:8080"},

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"millrace/record"
 )
 
 // replica is one process of a job, and the processes that had its state directory before.
@@ -161,6 +163,33 @@ func (r *replica) loseDisk() {
 	if err := os.RemoveAll(r.dir); err != nil {
 		r.t.Fatal(err)
 	}
+}
+
+// tasks lists the tasks that the replica was assigned last.
+func (r *replica) tasks() []string {
+	assigned := r.log.lines("assigned")
+	if len(assigned) == 0 {
+		return nil
+	}
+	var tasks []string
+	for part := range strings.SplitSeq(assigned[len(assigned)-1].text("active"), ",") {
+		first, last, isRange := strings.Cut(part, "..")
+		if !isRange {
+			last = first
+		}
+		from, err := record.ParseTaskID(first)
+		if err != nil {
+			return tasks // nothing is assigned
+		}
+		to, err := record.ParseTaskID(last)
+		if err != nil {
+			r.t.Fatalf("assigned says %q", part)
+		}
+		for ; from.Partition <= to.Partition; from.Partition++ {
+			tasks = append(tasks, from.String())
+		}
+	}
+	return tasks
 }
 
 // taskDirs lists the directories of the replica's tasks that hold rows.

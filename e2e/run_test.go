@@ -239,6 +239,31 @@ func (r *run) alive() {
 	}
 }
 
+// settled waits until every task has one replica, and every replica runs what it has.
+func (r *run) settled() {
+	r.t.Helper()
+	want := int(r.partitions)
+	if r.job.name == shuffledJob.name {
+		want *= 2
+	}
+	poll(r.t, patience, "every task has one replica, and all replicas are ready", func() bool {
+		owners := map[string]int{}
+		for _, c := range r.replicas {
+			if status, _ := c.get("/readyz"); status != 200 {
+				return false
+			}
+			for _, task := range c.tasks() {
+				owners[task]++
+			}
+		}
+		total := 0
+		for _, n := range owners {
+			total += n
+		}
+		return len(owners) == want && total == want
+	})
+}
+
 // replay says how to run this test again.
 func replay(t *testing.T) {
 	t.Logf("again: MILLRACE_E2E_SEED=%d go test ./e2e -count=1 -run '^%s$'", seed(), strings.ReplaceAll(t.Name(), "/", "$/^"))

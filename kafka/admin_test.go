@@ -47,8 +47,8 @@ func TestInternalTopicsAreCreatedOnceAndNeverAltered(t *testing.T) {
 func TestATopicThatCannotBeCreatedSaysWhy(t *testing.T) {
 	b := newBench(t, 1)
 	c := b.connect(b.config())
-	_, err := c.EnsureTopic(b.ctx, TopicSpec{Name: "no spaces allowed", Partitions: 1, Replication: 1})
-	if err == nil || !strings.Contains(err.Error(), "create topic no spaces allowed with 1 partitions") {
+	_, err := c.EnsureTopic(b.ctx, TopicSpec{Name: b.name, Partitions: 1, Replication: 1, Config: map[string]string{"cleanup.policy": "shred"}})
+	if err == nil || !strings.Contains(err.Error(), "create topic "+b.name+" with 1 partitions, replication factor 1, map[cleanup.policy:shred]") {
 		t.Errorf("%v", err)
 	}
 	if b.broker != nil {

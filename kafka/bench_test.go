@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -97,11 +98,22 @@ func (b *bench) connect(c Config) *Client {
 	return client
 }
 
-// committed returns the committed records of a topic.
+// committed returns the committed records of a topic, once no transaction is open on it: a real broker answers EndTxn
+// before the markers are written.
 func (b *bench) committed(topic string) []devbroker.Record {
 	b.t.Helper()
-	records, err := b.inspect.ReadCommitted(b.ctx, topic)
+	records, err := b.inspect.WaitCommitted(b.ctx, topic, func([]devbroker.Record) bool {
+		ends, err := b.inspect.EndOffsets(b.ctx, topic)
+		if err != nil {
+			return false
+		}
+		stable, err := b.inspect.StableOffsets(b.ctx, topic)
+		return err == nil && maps.Equal(ends, stable)
+	})
 	if err != nil {
+		b.t.Fatal(err)
+	}
+	if records, err = b.inspect.ReadCommitted(b.ctx, topic); err != nil {
 		b.t.Fatal(err)
 	}
 	return records

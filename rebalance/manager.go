@@ -113,6 +113,7 @@ func New(o Options) *Manager {
 		failures: map[record.TaskID]int{}, retryAt: map[record.TaskID]time.Time{}, purged: map[record.TopicPartition]record.Offset{}}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.options.Task.Hurry = m.Hurry
+	m.options.Task.FlushSlots = make(chan struct{}, 1)
 	return m
 }
 

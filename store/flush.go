@@ -28,8 +28,19 @@ func (s *State) FlushDue(now time.Time) bool {
 	return now.Sub(s.dirtySince) >= s.options.FlushInterval || s.CacheBytes() > s.options.CacheBytes
 }
 
-// Full tells whether the cache is so far over its bound that the task should wait for the flush that is under way.
-func (s *State) Full() bool { return s.flushing != nil && s.CacheBytes() > 2*s.options.CacheBytes }
+// Full tells whether the cache is so far over its bound that the task should wait for a flush.
+func (s *State) Full() bool {
+	return (s.flushing != nil || !s.dirtySince.IsZero()) && s.CacheBytes() > 2*s.options.CacheBytes
+}
+
+// Trim lets rows go that were only read: with nothing dirty no flush will do it.
+func (s *State) Trim() {
+	if s.flushing == nil && s.dirtySince.IsZero() && s.CacheBytes() > s.options.CacheBytes {
+		for _, st := range s.stores {
+			st.cache.rotate()
+		}
+	}
+}
 
 // StartFlush copies the dirty rows and writes them in a goroutine of its own; Flushed tells when it is done.
 func (s *State) StartFlush(now time.Time) {

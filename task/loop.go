@@ -40,6 +40,7 @@ const (
 // Run works until ctx ends or something fails. A failure is the task's alone until the caller has decided what it means.
 func (t *Task) Run(ctx context.Context) {
 	defer close(t.done)
+	defer t.freeSlot()
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	for {
@@ -198,12 +199,33 @@ func (t *Task) flush(now time.Time) error {
 		return fmt.Errorf("task %s: flush: %w", t.id, err)
 	}
 	if done {
+		t.freeSlot()
 		t.options.Flushed(t.id, stats.Rows, int64(stats.Bytes), stats.Took)
 	}
-	if t.state.FlushDue(now) {
+	t.state.Trim()
+	if t.state.FlushDue(now) && t.takeSlot() {
 		t.state.StartFlush(now)
 	}
 	return nil
+}
+
+// takeSlot keeps the tasks' flushes one behind the other: each copies its dirty rows and feeds Badger, and all of them
+// at once would need the memory of all at once.
+func (t *Task) takeSlot() bool {
+	select {
+	case t.options.FlushSlots <- struct{}{}:
+		t.flushing = true
+		return true
+	default:
+		return false // the next tick asks again
+	}
+}
+
+func (t *Task) freeSlot() {
+	if t.flushing {
+		t.flushing = false
+		<-t.options.FlushSlots
+	}
 }
 
 func (i *inbox) failure() error {

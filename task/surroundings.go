@@ -56,7 +56,8 @@ type Options struct {
 	ExactlyOnce     bool
 	TakeProgress    bool // offsets_policy: where group offsets and state disagree, the state is right
 	FlushInterval   time.Duration
-	CacheBytes      int // of this task
-	EpochBytes      int // of this task: uncommitted rows and outputs
+	FlushSlots      chan struct{} // holds a token for each flush that may run at the same time in this process
+	CacheBytes      int           // of this task
+	EpochBytes      int           // of this task: uncommitted rows and outputs
 	MaxRecordBytes  int
 }

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 
 	"millrace/record"
 )
@@ -343,5 +344,9 @@ func (in *Instance) InputTime(i int) record.WatermarkStatus {
 }
 
 // KeepsTime tells whether a task without stores must keep its clock over a restart: time crosses the repartition topics
-// that it writes, and must not go back there.
-func (s *Subtopology) KeepsTime() bool { return len(s.shuffles) > 0 }
+// that it writes, and must not go back there; and a record without a time may get its partition's.
+func (s *Subtopology) KeepsTime() bool {
+	return len(s.shuffles) > 0 || slices.ContainsFunc(s.Inputs, func(in *Input) bool {
+		return in.source != nil && in.source.invalidTimestamp == PartitionTime
+	})
+}

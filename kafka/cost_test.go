@@ -1,0 +1,129 @@
+package kafka
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"millrace/record"
+)
+
+// boxesOf lays out an epoch of small records.
+func boxesOf(topic string, partitions int32, each int) []*record.Outbox {
+	var boxes []*record.Outbox
+	headers := []record.Header{{Key: []byte("h"), Value: []byte("v")}}
+	for p := range partitions {
+		o := &record.Outbox{To: record.TopicPartition{Topic: topic, Partition: p}}
+		for i := range each {
+			o.Append(fmt.Appendf(nil, "key-%08d", i), make([]byte, 100), headers, time.Now().UnixMilli())
+		}
+		boxes = append(boxes, o)
+	}
+	return boxes
+}
+
+func TestLayingOutCostsNoHeapObjectARecord(t *testing.T) {
+	var s slab
+	boxes := boxesOf("t", 4, 5000)
+	s.streams(boxes, 64<<10) // the first epoch pays for the memory
+	got := testing.AllocsPerRun(10, func() { s.streams(boxes, 64<<10) })
+	if perRecord := got / 20_000; perRecord > 0.01 {
+		t.Errorf("%v heap objects for 20000 records", got)
+	}
+}
+
+func TestLayingOutAgainLeavesNothingOfTheEpochBefore(t *testing.T) {
+	var s slab
+	header := func(k string) record.Header { return record.Header{Key: []byte(k), Value: []byte("v")} }
+	headersOf := func(headers ...record.Header) []string {
+		o := &record.Outbox{}
+		o.Append(nil, nil, headers, 0)
+		var keys []string
+		for _, h := range s.streams([]*record.Outbox{o}, 1 << 10)[0].batches[0].addresses[0].Headers {
+			keys = append(keys, string(h.Key))
+		}
+		return keys
+	}
+	for _, want := range [][]string{{"a", "b", "c"}, {"d"}, nil, {"e", "f"}, {"g", "h", "i", "j"}} {
+		var in []record.Header
+		for _, k := range want {
+			in = append(in, header(k))
+		}
+		if got := headersOf(in...); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("headers %v, want %v", got, want)
+		}
+	}
+}
+
+func TestBatchesKeepTheirLimitAndTheirFirstGoesAlone(t *testing.T) {
+	var s slab
+	st := s.streams(boxesOf("t", 1, 2000), 10_000)[0]
+	if len(st.batches) < 20 {
+		t.Fatalf("%d batches", len(st.batches))
+	}
+	records := 0
+	for _, b := range st.batches {
+		if b.bytes > 10_000 {
+			t.Errorf("a batch has %d bytes", b.bytes)
+		}
+		if n := len(b.addresses); n != b.to-b.from || b.addresses[n-1].OffsetDelta != int64(n-1) {
+			t.Errorf("a batch of %d records ends with offset %d", n, b.addresses[n-1].OffsetDelta)
+		}
+		records += len(b.addresses)
+	}
+	if records != 2000 {
+		t.Errorf("%d records", records)
+	}
+	sendable := func() (n int) {
+		for ; st.maySend(); n++ {
+			st.next++
+			st.inFlight++
+		}
+		return n
+	}
+	if n := sendable(); n != 1 {
+		t.Errorf("%d batches go before the broker has heard of the producer epoch", n)
+	}
+	st.acked, st.inFlight = 1, 0
+	if n := sendable(); n != maxInFlight {
+		t.Errorf("%d batches go at a time, want %d", n, maxInFlight)
+	}
+}
+
+func BenchmarkLayOut(b *testing.B) {
+	var s slab
+	boxes := boxesOf("t", 8, 10_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.streams(boxes, 512<<10)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/80_000, "ns/record")
+}
+
+// BenchmarkEpoch commits epochs of 80 000 records; with MILLRACE_TEST_BROKERS the broker is another process, and the CPU
+// time of this one is the client's.
+func BenchmarkEpoch(b *testing.B) {
+	for _, compression := range []string{"none", "lz4"} {
+		b.Run(compression, func(b *testing.B) {
+			bench := newBench(b, 1)
+			config := bench.config()
+			config.MaxBatchBytes, config.Compression = 512<<10, compression
+			c := bench.caller(config, bench.topic("in", 1, nil))
+			boxes := boxesOf(bench.topic("out", 8, nil), 8, 10_000)
+			n := int64(0)
+			epoch := func() {
+				n++
+				if _, err := c.commit(c.epoch(n, boxes...), 30*time.Second); err != nil {
+					b.Fatal(err)
+				}
+			}
+			epoch()
+			before := cpuTime()
+			b.ReportAllocs()
+			for b.Loop() {
+				epoch()
+			}
+			b.ReportMetric(float64((cpuTime()-before).Nanoseconds())/float64(b.N)/80_000/1000, "cpu-µs/record")
+		})
+	}
+}
