@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // bench is a cluster with what a test needs to speak to it. With MILLRACE_TEST_BROKERS=host:port the tests that inject no
 // faults run against that cluster.
 type bench struct {
-	t       *testing.T
+	t       testing.TB
 	ctx     context.Context
 	addr    string
 	broker  *devbroker.Broker // nil: a real cluster
@@ -36,7 +36,7 @@ type bench struct {
 var benches atomic.Int64
 
 // newBench is for tests that run against any cluster.
-func newBench(t *testing.T, brokers int) *bench {
+func newBench(t testing.TB, brokers int) *bench {
 	t.Helper()
 	if addr := os.Getenv("MILLRACE_TEST_BROKERS"); addr != "" {
 		return benchAt(t, addr, nil)
@@ -45,16 +45,20 @@ func newBench(t *testing.T, brokers int) *bench {
 }
 
 // faultyBench is for tests that need the development broker's faults.
-func faultyBench(t *testing.T, brokers int) *bench {
+func faultyBench(t testing.TB, brokers int) *bench {
 	t.Helper()
 	if os.Getenv("MILLRACE_TEST_BROKERS") != "" {
 		t.Skip("needs the development broker's faults")
 	}
-	broker := startBroker(t, devbroker.Options{Brokers: brokers})
+	broker, err := devbroker.Start(devbroker.Options{Brokers: brokers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Close)
 	return benchAt(t, broker.Addr(), broker)
 }
 
-func benchAt(t *testing.T, addr string, broker *devbroker.Broker) *bench {
+func benchAt(t testing.TB, addr string, broker *devbroker.Broker) *bench {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	t.Cleanup(cancel)

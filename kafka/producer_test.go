@@ -16,7 +16,7 @@ import (
 	"millrace/record"
 )
 
-func mustCommit(t *testing.T, c *caller, e eos.Epoch) eos.Result {
+func mustCommit(t testing.TB, c *caller, e eos.Epoch) eos.Result {
 	t.Helper()
 	r, err := c.commit(e, 30*time.Second)
 	if err != nil {

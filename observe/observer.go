@@ -113,8 +113,9 @@ func New(opt Options) (*Observer, error) {
 
 // Starting is the first line of a run.
 func (o *Observer) Starting() {
-	o.log.Info("starting",
-		zap.String("version", o.opt.Version), zap.String("application_id", o.opt.ApplicationID),
-		zap.String("instance", o.opt.Instance), zap.String("topology", o.opt.Topology),
-		zap.String("guarantee", o.opt.Guarantee), zap.String("go", runtime.Version()))
+	fields := []zap.Field{zap.String("version", o.opt.Version)}
+	if o.opt.LogFormat != "json" { // there every line has these two
+		fields = append(fields, zap.String("application_id", o.opt.ApplicationID), zap.String("instance", o.opt.Instance))
+	}
+	o.log.Info("starting", append(fields, zap.String("topology", o.opt.Topology), zap.String("guarantee", o.opt.Guarantee), zap.String("go", runtime.Version()))...)
 }
