@@ -29,7 +29,7 @@ fuzz: ## every fuzz target for FUZZTIME each (default 20s)
 	@scripts/fuzz.sh
 
 docs: ## write the generated pages of docs/ anew
-	go test ./observe -run 'Page$$' -update
+	go test ./observe . -run 'Page$$' -update
 
 dev: ## run config.yaml here, with a broker inside the process
 	go run . dev

@@ -86,6 +86,12 @@ func (d *dev) run(ctx context.Context) error {
 	if _, err := d.loads(job.Spec); err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}
+	var changed <-chan struct{}
+	if d.opts.watch {
+		if changed, err = watchFiles(ctx, job.Files); err != nil {
+			return err
+		}
+	}
 	if d.broker, err = devbroker.Start(devbroker.Options{Port: d.opts.port, DataDir: filepath.Join(d.opts.dataDir, "kafka")}); err != nil {
 		return err
 	}
@@ -105,7 +111,7 @@ func (d *dev) run(ctx context.Context) error {
 	if !d.opts.watch {
 		return d.once(ctx, job)
 	}
-	return d.follow(ctx, job)
+	return d.follow(ctx, job, changed)
 }
 
 // anew says what rebuild did.

@@ -159,7 +159,9 @@ type progressShown struct {
 	next map[record.TopicPartition]record.Offset
 }
 
-func newProgressShown() *progressShown { return &progressShown{next: map[record.TopicPartition]record.Offset{}} }
+func newProgressShown() *progressShown {
+	return &progressShown{next: map[record.TopicPartition]record.Offset{}}
+}
 
 func (p *progressShown) get(tp record.TopicPartition) (record.Offset, bool) {
 	p.mu.Lock()

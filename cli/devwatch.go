@@ -18,11 +18,7 @@ import (
 
 // follow runs the job and starts it anew whenever its files change and are right. A job that fails waits for a change,
 // too: mending the file is what a developer does next.
-func (d *dev) follow(ctx context.Context, job *config.Config) error {
-	watch, err := watchFiles(ctx, job.Files)
-	if err != nil {
-		return err
-	}
+func (d *dev) follow(ctx context.Context, job *config.Config, watch <-chan struct{}) error {
 	for {
 		s, err := d.start(ctx, job)
 		if err != nil {
@@ -123,11 +119,11 @@ func watchFiles(ctx context.Context, files []string) (<-chan struct{}, error) {
 		_ = w.Close() // the error that matters is at hand
 		return nil, err
 	}
+	last, _ := digest(files) // unreadable files differ from whatever comes
 	changed := make(chan struct{}, 1)
 	go func() {
 		defer w.Close()
-		last, _ := digest(files)
-		rest := time.NewTimer(settlingTime) // what happened between the load and now is seen once
+		rest := time.NewTimer(settlingTime)
 		defer rest.Stop()
 		for {
 			select {

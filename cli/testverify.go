@@ -29,7 +29,7 @@ func verify(job *config.Config, t *config.Test, d *driver.Driver) []failure {
 		}
 	}
 	if t.DeadLetters {
-		c := topicCheck{name: "dead letters", topics: topics}
+		c := topicCheck{name: deadLetters, format: anyFormat, topics: topics}
 		failures = append(failures, c.match(t.ExpectDeadLetters, d.DeadLetters())...)
 	}
 	for _, c := range t.ExpectCounts {

@@ -81,9 +81,14 @@ func (s *site) topic(name string, partitions int32) {
 	if err := s.client.CreateTopic(s.ctx, name, partitions, map[string]string{"retention.ms": "-1"}); err != nil {
 		s.t.Fatal(err)
 	}
-	if realKafka() {
-		s.t.Cleanup(func() { s.remove(name) })
+	if !realKafka() {
+		return
 	}
+	s.t.Cleanup(func() { s.remove(name) })
+	poll(s.t, 20*time.Second, "the new topic is known", func() bool {
+		ends, err := s.client.EndOffsets(s.ctx, name)
+		return err == nil && len(ends) == int(partitions)
+	})
 }
 
 // remove leaves a shared cluster as it was found. What cannot be deleted costs only room.

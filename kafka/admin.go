@@ -49,7 +49,7 @@ func (c *Client) EnsureTopic(ctx context.Context, spec TopicSpec) (created bool,
 	case errors.Is(err, sarama.ErrTopicAlreadyExists):
 		return false, c.checkTopic(ctx, admin, spec)
 	}
-	return false, fmt.Errorf("create topic %s with %d partitions, replication factor %d, %v: %w", spec.Name, spec.Partitions, spec.Replication, spec.Config, err)
+	return false, reaction(fmt.Sprintf("create topic %s with %d partitions, replication factor %d, %v", spec.Name, spec.Partitions, spec.Replication, spec.Config), err)
 }
 
 func text(s *string) string {
@@ -84,7 +84,7 @@ func (c *Client) checkTopic(ctx context.Context, admin sarama.ClusterAdmin, spec
 		found, err = admin.DescribeConfig(sarama.ConfigResource{Type: sarama.TopicResource, Name: spec.Name, ConfigNames: slices.Sorted(maps.Keys(spec.Config))})
 		return err
 	}); err != nil {
-		return fmt.Errorf("read the configuration of %s: %w", spec.Name, err)
+		return reaction("read the configuration of "+spec.Name, err)
 	}
 	for _, e := range found {
 		want, ok := spec.Config[e.Name]
@@ -138,7 +138,7 @@ func (c *Client) StableOffsets(ctx context.Context, tps []record.TopicPartition)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the offsets of group %s: %w", c.config.Group, err)
+		return nil, reaction("read the offsets of group "+c.config.Group, err)
 	}
 	return result, nil
 }
@@ -188,7 +188,7 @@ func (c *Client) offset(ctx context.Context, tp record.TopicPartition, which int
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("read the offsets of %s: %w", tp, err)
+		return 0, reaction("read the offsets of "+tp.String(), err)
 	}
 	return offset, nil
 }
@@ -200,7 +200,7 @@ func (c *Client) Purge(topic string, before map[int32]record.Offset) error {
 		return err
 	}
 	if err := admin.DeleteRecords(topic, before); err != nil {
-		return fmt.Errorf("purge %s: %w", topic, err)
+		return reaction("purge "+topic, err)
 	}
 	return nil
 }

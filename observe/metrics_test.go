@@ -271,17 +271,15 @@ func TestMetricsPage(t *testing.T) {
 	golden(t, "../docs/metrics.md", b.String())
 }
 
-func TestErrorsPage(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("# Error codes\n\nWritten by `go test ./observe -update` from the table in `observe/codes.go`; do not edit.\n" +
-		"MR2 is Kafka, MR3 state, MR4 processing, MR5 the process and its HTTP interface.\n")
+func TestCodesAreInOrderAndComplete(t *testing.T) {
 	last := ""
 	for _, c := range Codes {
 		if c.ID <= last {
 			t.Errorf("%s is out of order or used twice", c.ID)
 		}
 		last = c.ID
-		fmt.Fprintf(&b, "\n## %s %s\n\n%s\n\nWhat to do: %s\n", c.ID, c.Title, c.Meaning, c.Action)
+		if c.Title == "" || c.Meaning == "" || c.Action == "" {
+			t.Errorf("%s has no title, no meaning or no action", c.ID)
+		}
 	}
-	golden(t, "../docs/errors.md", b.String())
 }

@@ -50,9 +50,15 @@ func newPlan(members []Member, tasks []record.TaskID) *plan {
 	for i := range members {
 		p.loads = append(p.loads, &load{member: &members[i]})
 	}
-	// Whoever owns most may keep one more, so that fewer tasks move.
+	// Whoever would keep most may keep one more, so that fewer tasks move.
+	owned := map[record.TaskID]bool{}
+	for _, m := range members {
+		for _, t := range m.Owned {
+			owned[t] = true
+		}
+	}
 	slices.SortFunc(p.loads, func(a, b *load) int {
-		return cmp.Or(cmp.Compare(len(b.member.Owned), len(a.member.Owned)), cmp.Compare(a.member.ID, b.member.ID))
+		return cmp.Or(cmp.Compare(b.claims(owned), a.claims(owned)), cmp.Compare(a.member.ID, b.member.ID))
 	})
 	for i, l := range p.loads {
 		l.quota = len(tasks) / len(members)
@@ -61,6 +67,18 @@ func newPlan(members []Member, tasks []record.TaskID) *plan {
 		}
 	}
 	return p
+}
+
+// claims counts what the member works on and what only it can take up again without a restore: a member that was just
+// restarted owns nothing.
+func (l *load) claims(owned map[record.TaskID]bool) int {
+	n := len(l.member.Owned)
+	for _, t := range l.member.Local {
+		if !owned[t] {
+			n++
+		}
+	}
+	return n
 }
 
 // keepOwned leaves tasks with their owners up to their quotas, the tasks of each subtopology evenly.

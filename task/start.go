@@ -79,6 +79,8 @@ func (t *Task) start(ctx context.Context, offsets map[record.TopicPartition]reco
 		if in.position, err = t.position(ctx, in, offsets[in.tp], progress); err != nil {
 			return err
 		}
+		// Where a source begins that is read from its end must not move with every start before the first record.
+		t.dirty = t.dirty || in.latest && offsets[in.tp].Next < 0
 	}
 	if err := t.build(); err != nil {
 		return err
