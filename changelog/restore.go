@@ -17,7 +17,7 @@ type Reader interface {
 type Store interface {
 	// Apply takes one committed change; nil ends the row.
 	Apply(segment int64, key, value []byte)
-	// Reached says that everything before next has been applied. It may flush, and block for it.
+	// Reached says that everything before next has been applied. It may flush, and block for it, and report progress.
 	Reached(next record.Offset) error
 }
 
@@ -32,7 +32,7 @@ type Restored struct {
 // of after the tasks's former owner was fenced. Position counts, not records: a transaction's end is a marker without a
 // record. Waiting for the high watermark, not for the last stable offset, is what makes a commit count whose markers
 // were still being written when its process died.
-func Restore(ctx context.Context, r Reader, s Store, from, end record.Offset, report func(position record.Offset)) (Restored, error) {
+func Restore(ctx context.Context, r Reader, s Store, from, end record.Offset) (Restored, error) {
 	result := Restored{Position: from}
 	var progress []byte // the newest so far; only the last one is worth parsing
 	for result.Position < end {
@@ -58,7 +58,6 @@ func Restore(ctx context.Context, r Reader, s Store, from, end record.Offset, re
 			if err := s.Reached(b.Next); err != nil {
 				return result, err
 			}
-			report(b.Next)
 		}
 		if err := ctx.Err(); err != nil {
 			return result, context.Cause(ctx)

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -110,10 +109,14 @@ func (r *replica) observe(instance string) (err error) {
 
 // serve starts HTTP and the observer's clock, which live longer than the work: the last states must be seen.
 func (r *replica) serve(ctx context.Context) (stopped <-chan struct{}, err error) {
-	pages := observe.Pages{Topology: r.explain, Config: r.showConfig}
-	_, served, err := r.obs.Serve(ctx, r.job.Settings.HTTP.Listen, r.obs.Handler(pages))
-	if err != nil {
-		return nil, fmt.Errorf("http.listen %s: %w", r.job.Settings.HTTP.Listen, err)
+	off := make(chan error)
+	close(off)
+	var served <-chan error = off
+	if listen := r.job.Settings.HTTP.Listen; listen != "" {
+		pages := observe.Pages{Topology: r.explain, Config: r.showConfig}
+		if _, served, err = r.obs.Serve(ctx, listen, r.obs.Handler(pages)); err != nil {
+			return nil, err
+		}
 	}
 	done := make(chan struct{})
 	go func() {

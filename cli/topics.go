@@ -110,7 +110,6 @@ func findTopics(ctx context.Context, c *kafka.Client, plan *topology.Plan, s con
 		return t, nil, err
 	}
 	layout := &rebalance.Layout{Shape: plan.Shape()}
-	tasks := map[int]int32{} // by subtopology
 	repartitions := plan.Repartitions()
 	for range plan.Subtopologies { // a repartition topic is as wide as the tasks that write it, which may depend on another
 		for _, r := range repartitions {
@@ -119,19 +118,13 @@ func findTopics(ctx context.Context, c *kafka.Client, plan *topology.Plan, s con
 			}
 		}
 	}
-	for _, r := range repartitions {
-		spec := kafka.TopicSpec{Name: r.Topic, Partitions: t.of(r.Topic), Replication: int16(s.State.Changelog.ReplicationFactor),
-			Config: map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "52428800"}}
+	for _, spec := range internalTopics(plan, t, int16(s.State.Changelog.ReplicationFactor)) {
 		if _, err := c.EnsureTopic(ctx, spec); err != nil {
 			return t, nil, err
 		}
 	}
 	for _, sub := range plan.Subtopologies {
-		tasks[sub.Number] = widest(sub, t)
-		if err := ensureChangelogs(ctx, c, plan, sub, tasks[sub.Number], s); err != nil {
-			return t, nil, err
-		}
-		for p := range tasks[sub.Number] {
+		for p := range widest(sub, t) {
 			tp := rebalance.TaskPartitions{Task: record.TaskID{Subtopology: sub.Number, Partition: p}}
 			for _, in := range sub.Inputs {
 				if p < t.of(in.Topic) {
@@ -156,15 +149,21 @@ func widest(sub *topology.Subtopology, t topics) int32 {
 	return n
 }
 
-func ensureChangelogs(ctx context.Context, c *kafka.Client, plan *topology.Plan, sub *topology.Subtopology, n int32, s config.Settings) error {
-	for _, step := range sub.Stores {
-		spec := kafka.TopicSpec{Name: plan.ChangelogTopic(step), Partitions: n, Replication: int16(s.State.Changelog.ReplicationFactor),
-			Config: map[string]string{"cleanup.policy": "compact"}}
-		if _, err := c.EnsureTopic(ctx, spec); err != nil {
-			return err
+// internalTopics lists the topics that belong to the job alone. Repartition topics keep everything until it has been
+// read and purged; changelogs are compacted and never deleted from, because record times say nothing about what is in use.
+func internalTopics(plan *topology.Plan, t topics, replication int16) []kafka.TopicSpec {
+	var specs []kafka.TopicSpec
+	for _, r := range plan.Repartitions() {
+		specs = append(specs, kafka.TopicSpec{Name: r.Topic, Partitions: t.of(r.Topic), Replication: replication,
+			Config: map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "52428800"}})
+	}
+	for _, sub := range plan.Subtopologies {
+		for _, step := range sub.Stores {
+			specs = append(specs, kafka.TopicSpec{Name: plan.ChangelogTopic(step), Partitions: widest(sub, t), Replication: replication,
+				Config: map[string]string{"cleanup.policy": "compact"}})
 		}
 	}
-	return nil
+	return specs
 }
 
 // sameWidth refuses stateful subtopologies whose inputs have different numbers of partitions: the same key would be in

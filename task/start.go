@@ -143,13 +143,7 @@ func (t *Task) restoreStore(ctx context.Context, i int, name string) (*changelog
 		return nil, err
 	}
 	defer done()
-	reported := begin
-	result, err := changelog.Restore(ctx, reader, &restoring{t, i}, from, end, func(position record.Offset) {
-		if now := o.Clock(); now.Sub(reported) >= time.Second {
-			reported = now
-			o.RestoreProgress(t.id, name, position, end)
-		}
-	})
+	result, err := changelog.Restore(ctx, reader, &restoring{task: t, store: i, end: end, reported: begin}, from, end)
 	if err != nil {
 		return nil, fmt.Errorf("restore %s: %w", name, err)
 	}
@@ -159,24 +153,30 @@ func (t *Task) restoreStore(ctx context.Context, i int, name string) (*changelog
 
 // restoring puts restored rows into one of the task's stores. Rows go to disk in large pieces as the cache fills.
 type restoring struct {
-	t     *Task
-	store int
+	task     *Task
+	store    int
+	end      record.Offset
+	reported time.Time
 }
 
 func (r *restoring) Apply(segment int64, key, value []byte) {
-	r.t.state.Apply(r.store, segment, key, value)
+	r.task.state.Apply(r.store, segment, key, value)
 }
 
 func (r *restoring) Reached(next record.Offset) error {
 	crash.At("start.restore")
-	s, now := r.t.state, r.t.options.Clock()
+	s, o, now := r.task.state, r.task.options, r.task.options.Clock()
 	s.SetPosition(r.store, next, now)
-	if s.CacheBytes() <= r.t.options.CacheBytes || !s.FlushDue(now) {
+	if now.Sub(r.reported) >= time.Second {
+		r.reported = now
+		o.RestoreProgress(r.task.id, r.task.sub.Stores[r.store], next, r.end)
+	}
+	if s.CacheBytes() <= o.CacheBytes || !s.FlushDue(now) {
 		return nil
 	}
 	stats, err := s.Flush(now)
 	if err == nil {
-		r.t.options.Flushed(r.t.id, stats.Rows, int64(stats.Bytes), stats.Took)
+		o.Flushed(r.task.id, stats.Rows, int64(stats.Bytes), stats.Took)
 	}
 	return err
 }

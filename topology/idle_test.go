@@ -160,6 +160,33 @@ func TestAWriterThatWakesSendsRowsAlone(t *testing.T) {
 	}
 }
 
+// The others go on until the epoch that tells them of the waking is committed, and not only until it ends.
+func TestAWakingWriterIsLateUntilItsEpochIsCommitted(t *testing.T) {
+	w := idleWorld(t, ", max_future: 100ms")
+	w.now = 1000
+	put(w, 1, "b", "v1", 1000)
+	w.settle()
+	other, waking := w.tasks[0], w.tasks[1]
+	waking.instance.SetIdle(0)
+	w.settle()
+	put(w, 1, "b", "v2", 1000)
+	waking.drain()
+	waking.freeze()
+	w.now = 1300
+	put(w, 0, "a", "v3", 1300)
+	other.drain()
+	other.commit()
+	for _, at := range []int64{1150, 1250} { // beyond what was accepted when the epoch ended
+		put(w, 1, "b", fmt.Sprint(at), at)
+		waking.drain()
+		waking.commit()
+	}
+	w.settle()
+	if late := w.tally(record.Late, "s", ""); late != 3 || len(w.read("late")) != 3 {
+		t.Errorf("%d records were late, and the late topic has %v", late, w.read("late"))
+	}
+}
+
 func TestIdlenessOutlivesARestart(t *testing.T) {
 	w := idleWorld(t, ", max_future: 100ms")
 	w.tasks[1].instance.SetIdle(0) // before it ever had a record

@@ -145,7 +145,7 @@ func (in *Instance) Reopen() {
 	in.release()
 	for _, s := range in.shuffles {
 		s.toldIdle = in.clock.AllIdle() // as the last Freeze has told
-		s.waking = in.clock.Guard() > in.clock.Watermark()
+		s.waking = in.clock.Guard() > record.NoTime && in.clock.Guard() >= in.clock.Watermark()
 	}
 }
 

@@ -5,6 +5,9 @@ import "millrace/record"
 // Matches tells whether a record's key is the group's key. An error says that the record does not tell: it has no such
 // value, or cannot be read.
 func (q *KeyQuestion) Matches(f Formats, r *record.Record) (bool, error) {
+	if r.Value == nil {
+		return false, errNoGroup // no step ever sees it
+	}
 	layout := q.port.in.layout
 	in := &Instance{env: Env{Formats: f}}
 	d, err := in.decoder(q.port.in.raw.spec.Format.Value, layout)

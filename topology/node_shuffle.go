@@ -71,14 +71,15 @@ func (s *shuffleNode) send(p *portNode, r *record.Row) error {
 // that was left out of the minimum because it was idle; the clock's guard says how long that lasts. Rows that may be late
 // travel alone, as they came, to be judged there: this decides about the form in which they travel, never about results.
 func (s *shuffleNode) mayCombine(at, watermark int64) bool {
-	return !s.toldIdle && watermark >= s.in.clock.Guard() && !s.late(at, watermark)
+	return !s.toldIdle && !s.waking && watermark >= s.in.clock.Guard() && !s.late(at, watermark)
 }
 
-// wake raises the guard when the tasks behind are told that this one is idle no more. Until they know, which is when the
-// epoch is committed and so before the next one ends, they may go on as far as the newest time that any source accepts.
+// wake raises the guard after the tasks behind were told that this one is idle no more. They know when the epoch that
+// tells it is committed, which is before the next one ends; until then they may go on as far as the newest time that any
+// source accepts.
 func (s *shuffleNode) wake(idle bool) {
 	woke := s.toldIdle && !idle
-	if woke || s.waking {
+	if woke || s.waking { // the first time for a restart in between
 		s.in.clock.SetGuard(s.in.newestAccepted())
 	}
 	s.waking = woke

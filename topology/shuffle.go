@@ -141,9 +141,12 @@ func (n *inputNode) unpack(rec *record.Record) error {
 		if r.bad {
 			return n.damaged()
 		}
-		n.in.current, n.in.origin = nil, record.Origin{} // what comes of it has many records to blame
+		n.row.Key, n.row.Time, n.row.Headers = rec.Key, newest, nil
+		n.in.current, n.in.origin, n.in.result = nil, record.Origin{}, &n.row // many records are to blame for what comes of it
 		port := n.ports[0].port
-		return port.bad(port.aggregate.merge(segment, rec.Key, r.b, newest, int64(count)))
+		err := port.bad(port.aggregate.merge(segment, rec.Key, r.b, newest, int64(count)))
+		n.in.result = nil
+		return err
 	}
 	return nil
 }

@@ -146,6 +146,9 @@ func TestShufflesAgreeWithTheOracle(t *testing.T) {
 		if d := cmp.Diff(want, rows); d != "" {
 			t.Fatalf("results, -want +got:\n%s", d)
 		}
+		if n := partials(w); c.fold && n > 0 {
+			t.Fatalf("%d records carry a fold that was combined, although its order is lost by that", n)
+		}
 		if n := w.tally(record.Late, "s", ""); n != 0 || len(w.read("late")) != 0 {
 			t.Fatalf("%d late records: %v", n, w.read("late"))
 		}
