@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +15,7 @@ import (
 
 	"millrace/config"
 	"millrace/devbroker"
+	"millrace/observe"
 	"millrace/record"
 )
 
@@ -256,6 +259,47 @@ func TestResultsOfOneSecondAreLimitedAndCounted(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
+}
+
+func TestColoursTellResultsFromTrouble(t *testing.T) {
+	var out bytes.Buffer
+	r := newResults(&out, 0)
+	if r.colour {
+		t.Error("a buffer is taken for a terminal")
+	}
+	r.colour = true
+	for name, c := range map[string]struct{ header, want string }{
+		"result": {"other", "\x1b[36ms\x1b[0m"}, "late": {headerLateBy, "\x1b[33ms\x1b[0m"}, "dead letter": {headerError, "\x1b[31ms\x1b[0m"},
+	} {
+		out.Reset()
+		r.record("s", &record.Record{Headers: []record.Header{{Key: []byte(c.header), Value: []byte("1")}}})
+		if !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s: %q, want %q in it", name, out.String(), c.want)
+		}
+	}
+}
+
+func TestAnEmptyAddressSwitchesHTTPOff(t *testing.T) {
+	// The default address is in use, by us or by somebody else: whoever listened there anyway would fail.
+	if l, err := net.Listen("tcp", observe.DefaultListen); err == nil {
+		defer l.Close()
+	}
+	job, _ := config.Load(config.LoadOptions{Files: []string{writeJob(t, t.TempDir(), devJob)}})
+	r := &replica{app: &app{stdout: io.Discard, stderr: io.Discard}, job: job}
+	var err error
+	if r.plan, err = r.compile(nil); err == nil {
+		err = r.observe("test")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped, err := r.serve(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	<-stopped
 }
 
 func TestChangesAreToldByName(t *testing.T) {

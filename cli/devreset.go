@@ -56,7 +56,10 @@ func (d *dev) rebuild(ctx context.Context, job *config.Config) (rebuilt bool, er
 	if text, err = json.Marshal(next); err != nil {
 		return rebuilt, err
 	}
-	return rebuilt, os.WriteFile(file, text, 0o600)
+	if err := os.WriteFile(file+".new", text, 0o600); err != nil {
+		return rebuilt, err
+	}
+	return rebuilt, os.Rename(file+".new", file) // in one step: a process that dies here leaves the old note or the new one
 }
 
 // forget removes what the job keeps about itself: state, changelogs, repartition topics, offsets. Sources and results stay.

@@ -19,7 +19,7 @@ import (
 func sameAfterInterruptions(spec *topology.Spec, whole, cut *driver.Driver) []failure {
 	for _, name := range outputNames(spec) {
 		if w, c, same := sameLines(lines(outputs(whole, name)), lines(outputs(cut, name))); !same {
-			return []failure{disagreement(name, "on whether an epoch is cut off and done again: restarts, aborted commits, rebalances", "undisturbed", w, "cut off", c)}
+			return []failure{disagreement(name, "on whether an epoch is cut off and done again: restarts, aborted commits, rebalances", seen{"undisturbed", w}, seen{"cut off", c})}
 		}
 	}
 	for _, s := range spec.Steps {
@@ -58,7 +58,7 @@ func sameWhateverEpochs(spec *topology.Spec, partitions int, often, seldom *driv
 			x, y = newest(a), newest(b)
 		}
 		if w, c, same := sameLines(x, y); !same {
-			return []failure{disagreement(name, "on when epochs are committed", "after every step", w, "at commit steps and in the end", c)}
+			return []failure{disagreement(name, "on when epochs are committed", seen{"after every step", w}, seen{"at commit steps and in the end", c})}
 		}
 	}
 	return nil
@@ -81,9 +81,12 @@ func outputs(d *driver.Driver, name string) []driver.Output {
 	return d.Read(name)
 }
 
-func disagreement(name, on, first, a, second, b string) failure {
+// seen is what one way of playing has put out where another has put out something else.
+type seen struct{ way, line string }
+
+func disagreement(name, on string, a, b seen) failure {
 	return failure{Message: fmt.Sprintf("the results in %s depend %s; this is a bug of Millrace, not of the test", name, on),
-		Details: []string{first + ": " + a, second + ": " + b}}
+		Details: []string{a.way + ": " + a.line, b.way + ": " + b.line}}
 }
 
 // sameLines returns the first lines that differ.

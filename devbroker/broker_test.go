@@ -82,7 +82,7 @@ func TestReadCommittedPassesOverAbortedAndOpenTransactions(t *testing.T) {
 		commit kgo.TransactionEndTry
 		value  string
 	}{{kgo.TryAbort, "aborted"}, {kgo.TryCommit, "committed"}, {kgo.TryAbort, "aborted too"}} {
-		if err := transact(ctx, t, producer, step.commit, "out", step.value); err != nil {
+		if err := transact(t, producer, step.commit, "out", step.value); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,10 +15,10 @@ import (
 const notCoordinator, invalidEpoch = 16, 47
 
 func TestFailAnswersWithTheCodeTheAskedNumberOfTimes(t *testing.T) {
-	b, _, ctx := bench(t, Options{Topics: map[string]int32{"out": 1}})
+	b, _, _ := bench(t, Options{Topics: map[string]int32{"out": 1}})
 	producer := transactor(t, b, "tx")
 	fault := b.Fail(EndTxn, 1, invalidEpoch)
-	if err := transact(ctx, t, producer, kgo.TryCommit, "out", "v"); !errors.Is(err, kerr.InvalidProducerEpoch) {
+	if err := transact(t, producer, kgo.TryCommit, "out", "v"); !errors.Is(err, kerr.InvalidProducerEpoch) {
 		t.Errorf("commit under the fault: %v, want %v", err, kerr.InvalidProducerEpoch)
 	}
 	if fault.Hits() != 1 {
@@ -115,11 +115,11 @@ func TestFailTopicSparesTheOthers(t *testing.T) {
 }
 
 func TestDropResponseHappensAfterTheWork(t *testing.T) {
-	b, _, ctx := bench(t, Options{Topics: map[string]int32{"out": 1}})
+	b, _, _ := bench(t, Options{Topics: map[string]int32{"out": 1}})
 	producer := transactor(t, b, "tx")
 	fault := b.DropResponse(EndTxn, 1)
 	// kgo tries again; the first attempt has decided already, and the second has nothing to do.
-	_ = transact(ctx, t, producer, kgo.TryCommit, "out", "v")
+	_ = transact(t, producer, kgo.TryCommit, "out", "v")
 	if fault.Hits() != 1 {
 		t.Errorf("hits %d, want 1", fault.Hits())
 	}
@@ -132,7 +132,7 @@ func TestDropRequestHappensBeforeTheWork(t *testing.T) {
 	b, _, ctx := bench(t, Options{Topics: map[string]int32{"out": 1}})
 	producer := transactor(t, b, "tx")
 	fault := b.DropRequest(EndTxn, Always)
-	if err := transact(ctx, t, producer, kgo.TryCommit, "out", "v"); err == nil {
+	if err := transact(t, producer, kgo.TryCommit, "out", "v"); err == nil {
 		t.Error("commit succeeded although no EndTxn got through")
 	}
 	if end, stable := b.EndOffset("out", 0), b.StableOffset("out", 0); end != 1 || stable != 0 {

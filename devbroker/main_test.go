@@ -46,15 +46,15 @@ func transactor(t *testing.T, b *Broker, id string) *kgo.Client {
 	return c
 }
 
-func transact(ctx context.Context, t *testing.T, c *kgo.Client, commit kgo.TransactionEndTry, topic, value string) error {
+func transact(t *testing.T, c *kgo.Client, commit kgo.TransactionEndTry, topic, value string) error {
 	t.Helper()
 	if err := c.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte(value)}).FirstErr(); err != nil {
+	if err := c.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: []byte(value)}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	return c.EndTransaction(ctx, commit)
+	return c.EndTransaction(t.Context(), commit)
 }
 
 func values(records []Record) []string {

@@ -26,6 +26,7 @@ type replica struct {
 	job   string   // path of its YAML
 	dir   string   // state.dir
 	extra []string // further arguments, as in --set x=y
+	env   []string // further environment, NAME=value
 
 	life int // processes so far
 	cmd  *exec.Cmd
@@ -90,6 +91,7 @@ func (r *replica) start(f fault) {
 	args := append([]string{"run", "-c", r.job, "--set", "state.dir=" + r.dir}, r.extra...)
 	r.cmd = exec.Command(os.Args[0], args...)
 	r.cmd.Env = append(os.Environ(), childMark+"=1", faultMark+"="+f.String())
+	r.cmd.Env = append(r.cmd.Env, r.env...)
 	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := r.cmd.Start(); err != nil {

@@ -4,6 +4,7 @@ package eos
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"millrace/crash"
@@ -34,6 +35,9 @@ type Epoch struct {
 	// generation, directly before the offsets are committed: offsets of a partition that was revoked are not fenced by
 	// a later generation.
 	Owned func() bool
+	// ResultsFirst writes the changelogs only after all results are acknowledged. Without a transaction a failure in
+	// between would otherwise leave a changelog that has forgotten the rows of a result that was never written.
+	ResultsFirst bool
 }
 
 // Result is what the brokers said to a committed epoch.
@@ -74,7 +78,7 @@ func Commit(ctx context.Context, p Producer, e Epoch) (Result, error) {
 	}
 	crash.At("commit.begin")
 	var err error
-	if r.Ends, err = p.Produce(ctx, e.boxes()); err != nil {
+	if r.Ends, err = e.produce(ctx, p); err != nil {
 		return r, err
 	}
 	crash.At("commit.produced")
@@ -94,17 +98,33 @@ func Commit(ctx context.Context, p Producer, e Epoch) (Result, error) {
 	return r, nil
 }
 
-func (e Epoch) boxes() []*record.Outbox {
-	var boxes []*record.Outbox
+func (e Epoch) produce(ctx context.Context, p Producer) (map[record.TopicPartition]record.Offset, error) {
+	results, changelogs := e.boxes()
+	if !e.ResultsFirst || len(results) == 0 || len(changelogs) == 0 {
+		return p.Produce(ctx, append(results, changelogs...))
+	}
+	ends, err := p.Produce(ctx, results)
+	if err != nil {
+		return nil, err
+	}
+	more, err := p.Produce(ctx, changelogs)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(more, ends)
+	return more, nil
+}
+
+func (e Epoch) boxes() (results, changelogs []*record.Outbox) {
 	for _, p := range e.Parts {
 		for _, b := range p.Outputs {
 			if b.Count > 0 {
-				boxes = append(boxes, b)
+				results = append(results, b)
 			}
 		}
-		boxes = append(boxes, p.Changelogs...)
+		changelogs = append(changelogs, p.Changelogs...)
 	}
-	return boxes
+	return results, changelogs
 }
 
 func (e Epoch) offsets() []InputOffset {

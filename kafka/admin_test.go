@@ -183,3 +183,13 @@ func TestConnectTellsWhichBrokerSaidWhat(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestEveryConnectionNoticesPeersThatVanish(t *testing.T) {
+	config, err := Config{}.sarama()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, ok := config.Net.Proxy.Dialer.(*dialer); !ok || !config.Net.Proxy.Enable || d.tcp.Control == nil || d.tcp.Timeout != config.Net.DialTimeout {
+		t.Errorf("the dialer is %+v", config.Net.Proxy.Dialer)
+	}
+}

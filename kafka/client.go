@@ -75,6 +75,7 @@ func (c Config) sarama() (*sarama.Config, error) {
 	if err := c.Security.apply(s); err != nil {
 		return nil, err
 	}
+	dialerOf(s) // on every connection, so that peers which vanish are noticed before a read timeout of minutes
 	return s, nil
 }
 

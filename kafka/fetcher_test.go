@@ -1,11 +1,15 @@
 package kafka
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/IBM/sarama"
 
 	"millrace/devbroker"
 	"millrace/eos"
@@ -288,6 +292,64 @@ func TestDeniedAccessFailsThePartition(t *testing.T) {
 	}
 	b.fill(other, 0, 0, 10)
 	allowed.reach(b, 10)
+}
+
+// spoiler is a dialer that damages what brokers say about records with the word POISON in them.
+type spoiler struct {
+	inner interface {
+		Dial(network, address string) (net.Conn, error)
+	}
+}
+
+type spoiledConn struct{ net.Conn }
+
+func (d spoiler) Dial(network, address string) (net.Conn, error) {
+	c, err := d.inner.Dial(network, address)
+	return spoiledConn{c}, err
+}
+
+func (c spoiledConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	copy(p, bytes.ReplaceAll(p[:n], []byte("POISON"), []byte("POISOM")))
+	return n, err
+}
+
+func spoil(c *sarama.Config) { c.Net.Proxy.Dialer = spoiler{c.Net.Proxy.Dialer} }
+
+func TestADamagedBatchFailsItsPartitionOnly(t *testing.T) {
+	b := newBench(t, 1)
+	topic := b.topic("in", 3, nil)
+	client := b.connect(b.config())
+	f := b.fetcher(client)
+	spoil(f.config)
+	for p := range int32(3) {
+		b.fill(topic, p, 0, 100)
+	}
+	if err := b.inspect.ProduceTo(b.ctx, topic, 1, devbroker.Record{Value: []byte("POISON")}); err != nil {
+		t.Fatal(err)
+	}
+	sinks := []*collector{newCollector(0), newCollector(0), newCollector(0)}
+	for p, first := range []record.Offset{0, 100, 0} {
+		f.Add(record.TopicPartition{Topic: topic, Partition: int32(p)}, first, sinks[p])
+	}
+	if err := sinks[1].fails(b); !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), topic+"-1@100: ") {
+		t.Error(err)
+	}
+	for _, p := range []int32{0, 2} {
+		sinks[p].reach(b, 100)
+		b.fill(topic, p, 100, 50)
+		sinks[p].reach(b, 150)
+		sinks[p].wantRun(t, 0, 150)
+	}
+	r, err := client.NewReader(record.TopicPartition{Topic: topic, Partition: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	spoil(r.config)
+	if _, err := r.Read(b.ctx, 100); !errors.Is(err, errDamaged) {
+		t.Errorf("a restore: %v", err)
+	}
 }
 
 func TestAReaderReadsToTheEndOfACompactedLog(t *testing.T) {

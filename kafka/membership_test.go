@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -233,23 +234,65 @@ func TestAMemberThatTheGroupForgotIsToldAndJoinsAgain(t *testing.T) {
 	}
 }
 
-func TestARestartOfTheCoordinatorLosesNothing(t *testing.T) {
+func TestAnOutageOfTheCoordinatorLosesNothing(t *testing.T) {
 	b := faultyBench(t, 3)
 	topic := b.topic("in", 2, nil)
 	m := b.join(b.connect(b.config()), topic)
 	m.owns(2)
 	beats := b.broker.Count(devbroker.Heartbeat)
-	for range 5 {
-		b.broker.CutConnections()
-		b.broker.MoveCoordinators()
+	beatsOn := func() {
+		t.Helper()
 		if err := beats.Wait(b.ctx, beats.Hits()+3); err != nil {
 			t.Fatal(err)
 		}
 	}
+	for range 3 {
+		b.broker.CutConnections()
+		b.broker.MoveCoordinators()
+		beatsOn()
+	}
+	const apiVersions = 18 // the first request of a connection
+	down := b.broker.DropRequest(apiVersions, devbroker.Always)
+	b.broker.CutConnections()
+	outage, cancel := context.WithTimeout(b.ctx, time.Second)
+	defer cancel()
+	_ = down.Wait(outage, 1_000_000) // The outage lasts as long as its context.
+	down.Remove()
+	beatsOn()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.losses) > 0 {
 		t.Errorf("lost: %v", m.losses)
+	}
+}
+
+func TestTheFormerMemberIsTakenOutOfTheGroup(t *testing.T) {
+	b := newBench(t, 1)
+	topic := b.topic("in", 2, nil)
+	config := b.config()
+	config.SessionTimeout = 25 * time.Second
+	var id string
+	config.Joined = func(memberID string) { id = memberID }
+	ctx, die := context.WithCancel(b.ctx)
+	former := &groupMember{bench: b, changed: make(chan struct{}), ran: make(chan struct{})}
+	client := b.connect(config)
+	m, err := client.NewMembership([]string{topic}, &spread{client: client, topics: []string{topic}}, former)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(former.ran)
+		former.err = m.Run(ctx)
+	}()
+	former.owns(2)
+	die() // without a word to the group, which Close would say
+	<-former.ran
+	defer m.Close()
+	config.FormerMember, config.Joined = id, nil
+	begin := time.Now()
+	b.join(b.connect(config), topic).owns(2)
+	if took := time.Since(begin); took > 4*time.Second {
+		t.Errorf("the group waited %v for a member that is known to be dead", took)
 	}
 }
 
@@ -326,29 +369,29 @@ func TestTheGateOpensOnlyForALiveMember(t *testing.T) {
 }
 
 func TestAJoinWaitsForTheCommitUnderWay(t *testing.T) {
-	g := newGate("")
-	g.join(fakeSession{id: "m", generation: 1})
-	inside, finish, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go func() {
-		_ = g.under(t.Context(), func(member) error { close(inside); <-finish; return nil })
-	}()
-	<-inside
-	var order []string
-	var mu sync.Mutex
-	note := func(what string) { mu.Lock(); order = append(order, what); mu.Unlock() }
-	go func() {
-		g.close()
-		note("joined")
-		close(closed)
-	}()
-	note("committed")
-	close(finish)
-	<-closed
-	mu.Lock()
-	defer mu.Unlock()
-	if !slices.Equal(order, []string{"committed", "joined"}) {
-		t.Error(order)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate("")
+		g.join(fakeSession{id: "m", generation: 1})
+		finish := make(chan struct{})
+		var committed, joined bool
+		go func() {
+			_ = g.under(t.Context(), func(member) error { <-finish; committed = true; return nil })
+		}()
+		synctest.Wait()
+		go func() {
+			g.close()
+			joined = true
+		}()
+		synctest.Wait()
+		if joined {
+			t.Error("the join did not wait")
+		}
+		close(finish)
+		synctest.Wait()
+		if !committed || !joined {
+			t.Errorf("committed %v, joined %v", committed, joined)
+		}
+	})
 }
 
 // fakeSession is what the gate needs of a session.

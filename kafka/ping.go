@@ -37,20 +37,22 @@ func Ping(ctx context.Context, c Config, topics []PingTopic, report func(PingSte
 		p.step("settings", "kafka.tls, kafka.sasl", func() (string, error) { return "", err })
 		return p.failed
 	}
-	reached := false
 	for _, addr := range c.Brokers {
-		reached = p.broker(ctx, addr) || reached
+		if p.broker(ctx, addr) && p.reached == "" {
+			p.reached = addr
+		}
 	}
-	if reached {
+	if p.reached != "" {
 		p.cluster(topics)
 	}
 	return p.failed
 }
 
 type ping struct {
-	config Config
-	report func(PingStep)
-	failed error // of the first step that failed
+	config  Config
+	report  func(PingStep)
+	reached string // the first bootstrap server that answers
+	failed  error  // of the first step that failed
 }
 
 func (p *ping) step(name, target string, try func() (string, error)) bool {
@@ -141,7 +143,7 @@ func (p *ping) login(addr string) (string, error) {
 		return "", explainLogin(p.config.Security, err)
 	}
 	defer closeBroker(b)
-	if _, err := b.GetMetadata(&sarama.MetadataRequest{Version: 5, Topics: []string{}}); err != nil {
+	if _, err := b.GetMetadata(&sarama.MetadataRequest{Version: 5, Topics: []string{anyTopic}}); err != nil {
 		return "", explainLogin(p.config.Security, err)
 	}
 	if m := p.config.Security.SASL.Mechanism; m != "" {
@@ -170,27 +172,28 @@ func explainLogin(s Security, err error) error {
 
 // cluster asks what needs more than one connection: topics, the group's coordinator, the transactions' coordinator.
 func (p *ping) cluster(topics []PingTopic) {
-	var client *Client
-	ok := p.step("metadata", strings.Join(p.config.Brokers, ","), func() (detail string, err error) {
-		if client, err = Connect(p.config); err != nil {
+	known := p.step("metadata", p.reached, func() (string, error) {
+		m, err := p.metadata([]string{anyTopic})
+		if err != nil {
 			return "", err
 		}
-		brokers, id := client.Describe()
-		if unreachable := client.unreachable(); len(unreachable) > 0 {
-			return "", fmt.Errorf("the cluster's brokers name themselves %s, which cannot be reached from here; check advertised.listeners", strings.Join(unreachable, ", "))
+		if silent := unreachable(m.Brokers); len(silent) > 0 {
+			return "", fmt.Errorf("the cluster's brokers name themselves %s, which cannot be reached from here; check advertised.listeners", strings.Join(silent, ", "))
 		}
-		return fmt.Sprintf("%d brokers, cluster %s", brokers, id), nil
+		return fmt.Sprintf("%d brokers, cluster %s", len(m.Brokers), text(m.ClusterID)), nil
 	})
-	if client == nil {
-		return
-	}
-	defer func() { _ = client.Close() }() // it is of no further use
-	if !ok {
+	if !known {
 		return
 	}
 	for _, t := range topics {
-		p.step("topic", t.Name, func() (string, error) { return client.pingTopic(t) })
+		p.step("topic", t.Name, func() (string, error) { return p.topic(t) })
 	}
+	client, err := Connect(p.config)
+	if err != nil {
+		p.step("group", p.config.Group, func() (string, error) { return "", err })
+		return
+	}
+	defer func() { _ = client.Close() }() // it is of no further use
 	p.step("group", p.config.Group, client.pingGroup)
 	if p.config.ExactlyOnce {
 		id := p.config.Group + "-ping"
@@ -198,9 +201,23 @@ func (p *ping) cluster(topics []PingTopic) {
 	}
 }
 
+// metadata asks the broker that was reached, over a connection of its own.
+func (p *ping) metadata(topics []string) (*sarama.MetadataResponse, error) {
+	c, err := p.config.sarama()
+	if err != nil {
+		return nil, err
+	}
+	b, err := open(p.reached, c)
+	if err != nil {
+		return nil, err
+	}
+	defer closeBroker(b)
+	return b.GetMetadata(&sarama.MetadataRequest{Version: 8, Topics: topics, IncludeTopicAuthorizedOperations: true})
+}
+
 // unreachable lists the addresses that the brokers advertise and do not answer at.
-func (c *Client) unreachable() (addrs []string) {
-	for _, b := range c.sarama.Brokers() {
+func unreachable(brokers []*sarama.Broker) (addrs []string) {
+	for _, b := range brokers {
 		conn, err := net.DialTimeout("tcp", b.Addr(), pingTimeout)
 		if err != nil {
 			addrs = append(addrs, b.Addr())
@@ -219,12 +236,8 @@ const (
 	unknown  = -1 << 31 // the broker does not tell
 )
 
-func (c *Client) pingTopic(t PingTopic) (string, error) {
-	b := c.sarama.LeastLoadedBroker()
-	if b == nil {
-		return "", sarama.ErrOutOfBrokers
-	}
-	m, err := b.GetMetadata(&sarama.MetadataRequest{Version: 8, Topics: []string{t.Name}, IncludeTopicAuthorizedOperations: true})
+func (p *ping) topic(t PingTopic) (string, error) {
+	m, err := p.metadata([]string{t.Name})
 	if err != nil {
 		return "", err
 	}

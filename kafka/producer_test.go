@@ -200,13 +200,88 @@ func TestAnEpochIsTakenAnewAfterAnyErrorAndOnlyThen(t *testing.T) {
 		total++
 		expect(fmt.Sprintf("after the repetition of request %d", key), total)
 	}
-	b.broker.CutConnections()
-	if err := commit(); err != nil {
-		t.Fatal(err)
+	const coordinatorLoads = 14
+	for _, key := range []int16{devbroker.AddPartitions, devbroker.AddOffsets, devbroker.TxnOffsetCommit, devbroker.EndTxn} {
+		b.broker.Fail(key, 1, coordinatorLoads)
+		expect(fmt.Sprintf("request %d is repeated", key), total)
+		total++
+		expect(fmt.Sprintf("after request %d was repeated", key), total)
 	}
+	const concurrentTransactions = 51
+	b.broker.Fail(devbroker.AddPartitions, 3, concurrentTransactions)
+	expect("the last transaction's markers are being written", total)
+	expect("which is no fault", total)
+	c.client.faults.n.Add(1)
+	expect("a fault of a connection that no request has met", total+1)
 	c.producer.Doubt()
-	before := inits.Hits()
-	expect("doubt", before+1)
+	expect("doubt", total+2)
+}
+
+// TestBatchesAreSentAgainInOrder breaks epochs of many batches a partition in ways that sending again heals.
+func TestBatchesAreSentAgainInOrder(t *testing.T) {
+	const notLeader, timedOut, notEnoughReplicasAfterAppend = 6, 7, 20
+	faults := map[string]func(*devbroker.Broker){
+		"error codes":                   func(b *devbroker.Broker) { b.Fail(devbroker.Produce, 4, notLeader) },
+		"time-out after the work":       func(b *devbroker.Broker) { b.Fail(devbroker.Produce, 4, timedOut) },
+		"few replicas after the work":   func(b *devbroker.Broker) { b.Fail(devbroker.Produce, 4, notEnoughReplicasAfterAppend) },
+		"lost requests":                 func(b *devbroker.Broker) { b.DropRequest(devbroker.Produce, 4) },
+		"lost responses":                func(b *devbroker.Broker) { b.DropResponse(devbroker.Produce, 4) },
+		"leaders move":                  (*devbroker.Broker).MoveLeaders,
+		"connections are cut":           (*devbroker.Broker).CutConnections,
+		"lost responses of moved ones":  func(b *devbroker.Broker) { b.DropResponse(devbroker.Produce, 2); b.MoveLeaders() },
+		"a lost response and its echos": func(b *devbroker.Broker) { b.DropResponse(devbroker.Produce, 1) },
+	}
+	for name, inject := range faults {
+		for _, exactlyOnce := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/exactly once %v", name, exactlyOnce), func(t *testing.T) {
+				t.Parallel()
+				b := faultyBench(t, 3)
+				config := b.config()
+				config.ExactlyOnce, config.MaxBatchBytes = exactlyOnce, 500
+				c := b.caller(config, b.topic("in", 1, nil))
+				out := b.topic("out", 6, nil)
+				var want []string
+				boxes := make([]*record.Outbox, 6)
+				for n := range int64(4) {
+					for p := range boxes {
+						boxes[p] = box(out, int32(p))
+						for i := range 200 {
+							boxes[p].Append(nil, fmt.Appendf(nil, "epoch %d partition %d record %d", n, p, i), nil, time.Now().UnixMilli())
+						}
+					}
+					met := b.broker.Count(devbroker.Produce)
+					done := make(chan struct{})
+					go func() { // in the middle of the epoch
+						defer close(done)
+						if met.Wait(b.ctx, 5) == nil {
+							inject(b.broker)
+						}
+					}()
+					r := mustCommit(t, c, c.epoch(n+1, boxes...))
+					<-done
+					for p := range boxes {
+						end := 200 * (n + 1)
+						if exactlyOnce {
+							end += n // markers
+						}
+						if got := r.Ends[boxes[p].To]; got != end {
+							t.Errorf("epoch %d partition %d: end %d, want %d", n, p, got, end)
+						}
+					}
+				}
+				for p := range boxes {
+					for n := range 4 {
+						for i := range 200 {
+							want = append(want, fmt.Sprintf("epoch %d partition %d record %d", n, p, i))
+						}
+					}
+				}
+				if diff := cmp.Diff(want, values(b.committed(out))); diff != "" {
+					t.Error(diff)
+				}
+			})
+		}
+	}
 }
 
 func TestEndTxnThatArrivesLateDecidesNothing(t *testing.T) {

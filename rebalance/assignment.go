@@ -2,6 +2,7 @@ package rebalance
 
 import (
 	"context"
+	"maps"
 
 	"millrace/record"
 )
@@ -24,15 +25,16 @@ func (m *Manager) Lost(cause error) {
 }
 
 func (m *Manager) assign(tasks []record.TaskID, generation int32) {
-	if m.draining {
-		return
-	}
-	begin := m.options.Clock()
-	m.assignedAt, m.generation = begin, generation
 	want := map[record.TaskID]bool{}
 	for _, id := range tasks {
 		want[id] = true
 	}
+	if m.draining { // the last epoch must not commit for a task that goes to another member while it is under way
+		m.setOwned(intersect(m.want, want))
+		return
+	}
+	begin := m.options.Clock()
+	m.assignedAt, m.generation = begin, generation
 	var revoked []record.TaskID
 	for id := range m.want {
 		if !want[id] {
@@ -40,7 +42,9 @@ func (m *Manager) assign(tasks []record.TaskID, generation int32) {
 		}
 	}
 	sortTasks(revoked)
+	m.setOwned(unite(m.want, want)) // until the revoked ones have had their last commit
 	m.want = want
+	m.voidStarts(want)
 	if len(revoked) > 0 {
 		m.options.Listener.State("rebalancing")
 		m.release(revoked)
@@ -62,24 +66,44 @@ func (m *Manager) assign(tasks []record.TaskID, generation int32) {
 	}
 }
 
+// setOwned says which tasks are ours. One that was before keeps its claim; one that comes back gets a new one, so that an
+// epoch from before it went is not taken for ours.
 func (m *Manager) setOwned(ids map[record.TaskID]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.owned = make(map[record.TaskID]bool, len(ids))
+	owned := make(map[record.TaskID]int64, len(ids))
 	for id := range ids {
-		m.owned[id] = true
+		if claim, ok := m.owned[id]; ok {
+			owned[id] = claim
+			continue
+		}
+		m.claim++
+		owned[id] = m.claim
 	}
+	m.owned = owned
 }
 
-func (m *Manager) owns(ids []record.TaskID) bool {
+// claims returns the present claims to the tasks; 0 for one that is not ours.
+func (m *Manager) claims(ids []record.TaskID) []int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, id := range ids {
-		if !m.owned[id] {
-			return false
-		}
+	claims := make([]int64, len(ids))
+	for i, id := range ids {
+		claims[i] = m.owned[id]
 	}
-	return true
+	return claims
+}
+
+func unite(a, b map[record.TaskID]bool) map[record.TaskID]bool {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}
+
+func intersect(a, b map[record.TaskID]bool) map[record.TaskID]bool {
+	both := maps.Clone(a)
+	maps.DeleteFunc(both, func(id record.TaskID, _ bool) bool { return !b[id] })
+	return both
 }
 
 // release commits what the given tasks have done, stops them and closes their states. If the commit does not come in
@@ -140,6 +164,7 @@ func (m *Manager) lose(cause error) {
 	}
 	sortTasks(lost)
 	m.want = map[record.TaskID]bool{}
+	m.voidStarts(nil)
 	for _, id := range ids {
 		w := m.running[id]
 		m.halt(id)

@@ -50,7 +50,8 @@ func newPlan(members []Member, tasks []record.TaskID) *plan {
 	for i := range members {
 		p.loads = append(p.loads, &load{member: &members[i]})
 	}
-	// Whoever would keep most may keep one more, so that fewer tasks move.
+	floor := len(tasks) / max(len(members), 1)
+	// Who works on more than the others' share may keep one more, so that fewer tasks move; then who has most to gain.
 	owned := map[record.TaskID]bool{}
 	for _, m := range members {
 		for _, t := range m.Owned {
@@ -58,16 +59,19 @@ func newPlan(members []Member, tasks []record.TaskID) *plan {
 		}
 	}
 	slices.SortFunc(p.loads, func(a, b *load) int {
-		return cmp.Or(cmp.Compare(b.claims(owned), a.claims(owned)), cmp.Compare(a.member.ID, b.member.ID))
+		return cmp.Or(cmp.Compare(b.surplus(floor), a.surplus(floor)), cmp.Compare(b.claims(owned), a.claims(owned)), cmp.Compare(a.member.ID, b.member.ID))
 	})
 	for i, l := range p.loads {
-		l.quota = len(tasks) / len(members)
+		l.quota = floor
 		if i < len(tasks)%len(members) {
 			l.quota++
 		}
 	}
 	return p
 }
+
+// surplus is 1 for a member that can keep what it works on only with a share above the floor.
+func (l *load) surplus(floor int) int { return min(max(len(l.member.Owned)-floor, 0), 1) }
 
 // claims counts what the member works on and what only it can take up again without a restore: a member that was just
 // restarted owns nothing.
@@ -98,6 +102,7 @@ func (p *plan) keepOwned() {
 			}
 			l.tasks = append(l.tasks, owned[i])
 			p.remove(owned[i])
+			owned = slices.Delete(owned, i, i+1)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package rebalance
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"millrace/crash"
@@ -39,6 +40,7 @@ func (m *Manager) endEpoch() {
 		case errors.Is(err, task.ErrEnded):
 			continue // its event is on the way
 		case err != nil:
+			m.ready = false
 			m.failed(id, err)
 			m.halt(id)
 			m.closeState(id, w.task.TakeState())
@@ -54,7 +56,9 @@ func (m *Manager) endEpoch() {
 	}
 	m.number++
 	e.Number = m.number
-	e.Owned = func() bool { return m.owns(ids) }
+	claims := m.claims(ids)
+	e.Owned = func() bool { return !slices.Contains(claims, 0) && slices.Equal(m.claims(ids), claims) }
+	e.ResultsFirst = !m.options.Task.ExactlyOnce
 	m.committing = e
 	m.work.Go(func() {
 		ctx, cancel := context.WithTimeout(m.ctx, m.options.TransactionTimeout)
@@ -82,9 +86,7 @@ func (m *Manager) decided(e *epoch, r eos.Result, err error) {
 	m.note(e)
 	m.report(e, r)
 	m.forget()
-	if !m.fenced {
-		m.schedule()
-	}
+	m.schedule() // tasks may have waited for the decision
 	if m.overdue {
 		m.endEpoch()
 	}

@@ -75,12 +75,13 @@ type Manager struct {
 	work    sync.WaitGroup
 
 	mu    sync.Mutex
-	owned map[record.TaskID]bool // what may be committed; see eos.Epoch.Owned
+	owned map[record.TaskID]int64 // what may be committed, with the number of our claim; see eos.Epoch.Owned
+	claim int64                   // the last number
 
 	want       map[record.TaskID]bool // assigned to us
 	generation int32
 	running    map[record.TaskID]*worker
-	starting   map[record.TaskID]bool
+	starting   map[record.TaskID]*attempt
 	kept       map[record.TaskID]*store.State // of tasks that will start again
 	closing    map[record.TaskID]bool         // states that are being closed
 	failures   map[record.TaskID]int
@@ -108,8 +109,8 @@ type worker struct {
 
 // New returns a manager without tasks.
 func New(o Options) *Manager {
-	m := &Manager{options: o, events: make(chan func()), hurry: make(chan struct{}, 1), owned: map[record.TaskID]bool{}, want: map[record.TaskID]bool{},
-		running: map[record.TaskID]*worker{}, starting: map[record.TaskID]bool{}, kept: map[record.TaskID]*store.State{}, closing: map[record.TaskID]bool{},
+	m := &Manager{options: o, events: make(chan func()), hurry: make(chan struct{}, 1), owned: map[record.TaskID]int64{}, want: map[record.TaskID]bool{},
+		running: map[record.TaskID]*worker{}, starting: map[record.TaskID]*attempt{}, kept: map[record.TaskID]*store.State{}, closing: map[record.TaskID]bool{},
 		failures: map[record.TaskID]int{}, retryAt: map[record.TaskID]time.Time{}, purged: map[record.TopicPartition]record.Offset{}}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.options.Task.Hurry = m.Hurry

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/eos"
 	"millrace/record"
 	"millrace/store"
 	"millrace/task"
@@ -35,11 +36,17 @@ func (m *Manager) schedule() {
 		if len(m.starting) >= maxStarts {
 			break
 		}
-		if m.running[id] == nil && !m.starting[id] && !m.closing[id] && !now.Before(m.retryAt[id]) {
+		if m.running[id] == nil && m.starting[id] == nil && !m.closing[id] && !m.undecided(id) && !now.Before(m.retryAt[id]) {
 			m.start(id)
 		}
 	}
 	m.maybeReady()
+}
+
+// undecided tells whether the epoch that is being committed has a part of the task. A start would read the offsets from
+// before it, and the epoch could still commit behind its back.
+func (m *Manager) undecided(id record.TaskID) bool {
+	return m.committing != nil && slices.ContainsFunc(m.committing.Parts, func(p eos.Part) bool { return p.Task == id })
 }
 
 // fence takes a new producer epoch, when nobody else uses the producer.
@@ -62,14 +69,34 @@ func (m *Manager) fence() {
 	})
 }
 
+// attempt is a start that is under way. It is void once the task was not ours in the meantime, if only for a moment: what
+// it read of offsets and changelogs may be from before another owner's work.
+type attempt struct {
+	cancel context.CancelFunc
+	void   bool
+}
+
+// voidStarts gives up the starts of all tasks but the given ones.
+func (m *Manager) voidStarts(but map[record.TaskID]bool) {
+	for id, a := range m.starting {
+		if !but[id] {
+			a.void = true
+			a.cancel()
+		}
+	}
+}
+
 func (m *Manager) start(id record.TaskID) {
-	m.starting[id] = true
+	ctx, cancel := context.WithCancel(m.ctx)
+	a := &attempt{cancel: cancel}
+	m.starting[id] = a
 	kept := m.kept[id]
 	delete(m.kept, id)
 	o := m.taskOptions()
 	m.work.Go(func() {
-		t, err := task.Start(m.ctx, id, o, kept)
-		if !m.send(func() { m.started(id, t, err) }) && t != nil {
+		defer cancel()
+		t, err := task.Start(ctx, id, o, kept)
+		if !m.send(func() { m.started(id, a, t, err) }) && t != nil {
 			m.closeNow(id, t.TakeState())
 		}
 	})
@@ -81,14 +108,14 @@ func (m *Manager) taskOptions() task.Options {
 	return o
 }
 
-func (m *Manager) started(id record.TaskID, t *task.Task, err error) {
+func (m *Manager) started(id record.TaskID, a *attempt, t *task.Task, err error) {
 	delete(m.starting, id)
 	switch {
 	case err != nil:
-		if m.ctx.Err() == nil && m.want[id] && !m.draining {
+		if m.ctx.Err() == nil && m.want[id] && !m.draining && !a.void {
 			m.failed(id, err)
 		}
-	case !m.want[id] || m.draining || m.diskFull || !m.fenced:
+	case a.void || !m.want[id] || m.draining || m.diskFull || !m.fenced:
 		m.closeState(id, t.TakeState())
 	default:
 		m.run(id, t)
@@ -119,8 +146,8 @@ func (m *Manager) run(id record.TaskID, t *task.Task) {
 	}
 }
 
-// ended handles a task that failed by itself. Its state is kept: the next start drops what is not committed and reads
-// the changelog's end, whatever becomes of an epoch that is under way.
+// ended handles a task that failed by itself. Its next start waits until an epoch that it has a part in is decided, and
+// reads from the brokers what became of it.
 func (m *Manager) ended(id record.TaskID, w *worker) {
 	if m.running[id] != w {
 		return

@@ -41,7 +41,7 @@ func openBadger(dir string, memTable int64, log func(string)) (*badgerEngine, er
 	o.ValueThreshold = min(1<<20, memTable*15/100)
 	o.ValueLogFileSize = 16 << 20
 	o.Compression, o.BlockCacheSize, o.IndexCacheSize = options.None, 0, 0
-	o.ChecksumVerificationMode = options.OnTableRead
+	o.ChecksumVerificationMode, o.VerifyValueChecksum = options.OnTableRead, true
 	o.DetectConflicts, o.MetricsEnabled, o.NumVersionsToKeep = false, false, 1
 	db, err := badger.OpenManaged(o)
 	if err != nil {
@@ -56,7 +56,7 @@ func openBadger(dir string, memTable int64, log func(string)) (*badgerEngine, er
 }
 
 func (e *badgerEngine) Get(key []byte) ([]byte, bool, error) {
-	item, err := e.read.Get(key)
+	item, err := e.read.Get(shortKey(key))
 	if errors.Is(err, badger.ErrKeyNotFound) {
 		return nil, false, nil
 	}
@@ -67,7 +67,11 @@ func (e *badgerEngine) Get(key []byte) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("read the store in %s: %w", e.path, err)
 	}
-	return value, true, nil
+	if len(key) < longKey {
+		return value, true, nil
+	}
+	_, value, err = unpackRow(item.Key(), value)
+	return value, err == nil, err
 }
 
 func (e *badgerEngine) Range(prefix []byte, visit func(key, value []byte) bool) error {
@@ -80,8 +84,11 @@ func (e *badgerEngine) Range(prefix []byte, visit func(key, value []byte) bool) 
 	for it.Rewind(); it.Valid(); it.Next() {
 		more := true
 		err := it.Item().Value(func(value []byte) error {
-			more = visit(it.Item().Key(), value)
-			return nil
+			key, value, err := unpackRow(it.Item().Key(), value)
+			if err == nil {
+				more = visit(key, value)
+			}
+			return err
 		})
 		if err != nil {
 			return fmt.Errorf("read the store in %s: %w", e.path, err)
@@ -104,27 +111,35 @@ func (e *badgerEngine) Flush(rows []Row, drop [][]byte, c Checkpoint) error {
 		}
 	}
 	version := e.version + 1
-	loader := e.db.NewKVLoader(16)
-	for _, r := range rows {
-		kv := &pb.KV{Key: r.Key, Value: r.Value, Version: version}
-		if r.Value == nil {
-			kv.Meta = []byte{deleteMark}
-		}
-		if err := loader.Set(kv); err != nil {
-			return fmt.Errorf("write the store in %s: %w", e.path, err)
-		}
-	}
-	crash.At("flush.rows")
-	if err := loader.Set(&pb.KV{Key: checkpointKey, Value: c.encode(), Version: version}); err != nil {
+	if err := e.write(rows, version); err != nil {
 		return fmt.Errorf("write the store in %s: %w", e.path, err)
 	}
-	if err := loader.Finish(); err != nil {
+	crash.At("flush.rows")
+	// A write of its own: rows are written beside each other in batches, and one of those may fail after a later one is in.
+	if err := e.write([]Row{{Key: checkpointKey, Value: c.encode()}}, version); err != nil {
 		return fmt.Errorf("write the store in %s: %w", e.path, err)
 	}
 	crash.At("flush.checkpoint")
 	e.version = version
 	e.db.SetDiscardTs(version)
 	return nil
+}
+
+// write returns when all rows are durable. After an error of Set the loader must not be waited for: it would wait for ever.
+func (e *badgerEngine) write(rows []Row, version uint64) error {
+	loader := e.db.NewKVLoader(16)
+	for _, r := range rows {
+		kv := &pb.KV{Key: shortKey(r.Key), Version: version}
+		if r.Value == nil {
+			kv.Meta = []byte{deleteMark}
+		} else {
+			kv.Value = packValue(r.Key, r.Value)
+		}
+		if err := loader.Set(kv); err != nil {
+			return err
+		}
+	}
+	return loader.Finish()
 }
 
 func (e *badgerEngine) Checkpoint() (Checkpoint, bool, error) {

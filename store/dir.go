@@ -33,8 +33,9 @@ type meta struct {
 	Stores      []string `json:"stores"`
 	StoreID     string   `json:"store_id"` // of this incarnation of the rows
 	MemTable    int64    `json:"mem_table"`
-	Opening     int      `json:"opening"` // attempts to open that have not come back
-	Clean       bool     `json:"clean"`   // closed after a flush
+	Opening     int      `json:"opening"`           // attempts to open that have not come back
+	Clean       bool     `json:"clean"`             // closed after a flush
+	Damaged     string   `json:"damaged,omitempty"` // why the rows cannot be read, as found while they were in use
 }
 
 const metaVersion = 1
@@ -65,7 +66,10 @@ func OpenDir(dir string, id Identity, warn func(string)) (Engine, OpenResult, er
 			"give each application a state.dir of its own, or remove the directory to restore it from the changelog",
 			dir, m.Task, m.Application, strings.Join(m.Stores, ","), id.Task, id.Application, strings.Join(id.Stores, ","))
 	}
-	if m.Opening >= 2 {
+	switch {
+	case m.Damaged != "":
+		return freshDir(dir, id, warn, errors.New(m.Damaged))
+	case m.Opening >= 2:
 		return freshDir(dir, id, warn, fmt.Errorf("%d processes have died while opening it", m.Opening))
 	}
 	db := filepath.Join(dir, "db")
@@ -78,22 +82,38 @@ func OpenDir(dir string, id Identity, warn func(string)) (Engine, OpenResult, er
 	if err := m.write(dir); err != nil {
 		return nil, OpenResult{}, err
 	}
-	b, err := openBadger(db, m.MemTable, warn)
-	if err == nil {
-		if _, _, err = b.Checkpoint(); err != nil {
-			err = errors.Join(err, b.Close())
-		}
-	}
+	b, err := openChecked(db, m.MemTable, warn)
 	if err != nil {
 		return freshDir(dir, id, warn, err)
 	}
 	m.Opening = 0
-	if err := m.write(dir); err != nil {
-		return nil, OpenResult{}, errors.Join(err, b.Close())
-	}
 	e := &dirEngine{dir: dir, meta: m, warn: warn}
 	e.badger.Store(b)
+	if err := m.write(dir); err != nil {
+		if b != nil {
+			err = errors.Join(err, b.Close())
+		}
+		return nil, OpenResult{}, err
+	}
 	return e, result, nil
+}
+
+// openChecked opens the rows as of their checkpoint; nil if there are none. Rows without a checkpoint are what a first
+// flush left that did not come to its end. They are removed: nothing tells how old they are, and so how long the changelog
+// keeps the tombstones that would end them.
+func openChecked(db string, memTable int64, warn func(string)) (*badgerEngine, error) {
+	b, err := openBadger(db, memTable, warn)
+	if err != nil {
+		return nil, err
+	}
+	_, ok, err := b.Checkpoint()
+	switch {
+	case err != nil:
+		return nil, errors.Join(err, b.Close())
+	case !ok:
+		return nil, errors.Join(b.Close(), os.RemoveAll(db))
+	}
+	return b, nil
 }
 
 // freshDir moves what is there aside, if anything, and starts empty.
@@ -144,10 +164,14 @@ func Wipe(dir string) error {
 		}
 		return err
 	}
-	if err := os.RemoveAll(filepath.Join(dir, "db")); err != nil {
+	// The meta file goes first: rows that are half removed must not be opened.
+	if err := os.Remove(filepath.Join(dir, "meta")); err != nil {
 		return err
 	}
-	return os.Remove(filepath.Join(dir, "meta"))
+	if err := syncDir(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(dir, "db"))
 }
 
 func newStoreID() string {

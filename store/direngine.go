@@ -17,16 +17,26 @@ type dirEngine struct {
 
 func (e *dirEngine) Get(key []byte) ([]byte, bool, error) {
 	if b := e.badger.Load(); b != nil {
-		return b.Get(key)
+		value, found, err := b.Get(key)
+		return value, found, e.suspect(err)
 	}
 	return nil, false, nil
 }
 
 func (e *dirEngine) Range(prefix []byte, visit func(key, value []byte) bool) error {
 	if b := e.badger.Load(); b != nil {
-		return b.Range(prefix, visit)
+		return e.suspect(b.Range(prefix, visit))
 	}
 	return nil
+}
+
+// suspect notes rows that cannot be read: the next OpenDir moves them aside, since every start would fail of them again.
+func (e *dirEngine) suspect(err error) error {
+	if err == nil || e.meta.Damaged != "" {
+		return err
+	}
+	e.meta.Damaged = err.Error()
+	return errors.Join(err, e.meta.write(e.dir))
 }
 
 func (e *dirEngine) Checkpoint() (Checkpoint, bool, error) {

@@ -22,7 +22,7 @@ type flushResult struct {
 
 // FlushDue tells whether dirty rows should go to the engine now: they are old enough, or the cache is full.
 func (s *State) FlushDue(now time.Time) bool {
-	if s.flushing != nil || s.dirtySince.IsZero() {
+	if s.flushing != nil || s.dirtySince.IsZero() || s.broken != nil {
 		return false
 	}
 	return now.Sub(s.dirtySince) >= s.options.FlushInterval || s.CacheBytes() > s.options.CacheBytes
@@ -62,7 +62,8 @@ func (s *State) StartFlush(now time.Time) {
 func (s *State) Flushing() bool { return s.flushing != nil }
 
 // Flushed finishes a flush that has been written. done is false while it is under way, or when there is none; with wait
-// it waits. After an error the State must be closed: its rows and the engine's no longer agree.
+// it waits. After an error the State must be closed: its rows and the engine's no longer agree, and a later checkpoint
+// would speak for rows that were lost, so none is written.
 func (s *State) Flushed(wait bool) (stats FlushStats, done bool, err error) {
 	if s.flushing == nil {
 		return stats, false, nil
@@ -79,6 +80,7 @@ func (s *State) Flushed(wait bool) (stats FlushStats, done bool, err error) {
 	}
 	s.flushing = nil
 	if r.err != nil {
+		s.broken = r.err
 		return r.stats, true, r.err
 	}
 	for _, st := range s.stores {
@@ -96,6 +98,9 @@ func (s *State) Flushed(wait bool) (stats FlushStats, done bool, err error) {
 func (s *State) Flush(now time.Time) (FlushStats, error) {
 	if stats, done, err := s.Flushed(true); done && err != nil {
 		return stats, err
+	}
+	if s.broken != nil {
+		return FlushStats{}, s.broken
 	}
 	if s.dirtySince.IsZero() && slices.Equal(s.positions, s.flushed) {
 		return FlushStats{}, nil

@@ -47,6 +47,7 @@ type State struct {
 	written   time.Time       // when the checkpoint found at Open was written; zero for an empty engine
 
 	flushing   chan flushResult // nil: no flush under way
+	broken     error            // of a flush that failed: the engine is behind what the rows' flags say
 	dirtySince time.Time        // zero: nothing is dirty
 	key        []byte           // scratch for engine keys
 	keep       int              // bytes that a recycled overlay may keep

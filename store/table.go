@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/maphash"
+	"slices"
 )
 
 // A table is a hash table from key to value without pointers per entry: an open-addressing index of 8 bytes a place and
@@ -181,14 +182,14 @@ func enlarge(c []byte, size int) []byte {
 
 // open starts the next chunk, with an old one's memory where that is large enough.
 func (t *table) open(capacity int) {
-	switch {
-	case t.used < len(t.chunks) && cap(t.chunks[t.used]) >= capacity:
-	case t.used < len(t.chunks):
-		t.chunks[t.used] = make([]byte, 0, capacity)
-	case capacity == chunkBytes:
-		t.chunks = append(t.chunks, chunkArena.take())
-	default:
-		t.chunks = append(t.chunks, make([]byte, 0, capacity))
+	if t.used == len(t.chunks) || cap(t.chunks[t.used]) < capacity {
+		var c []byte
+		if capacity == chunkBytes {
+			c = chunkArena.take()
+		} else {
+			c = make([]byte, 0, capacity)
+		}
+		t.chunks = slices.Insert(t.chunks, t.used, c) // one that is too small goes on waiting behind it
 	}
 	t.used++
 }

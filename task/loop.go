@@ -119,20 +119,21 @@ func (t *Task) step() (bool, error) {
 	return true, nil
 }
 
-// nextBatch takes the next batch from the inbox.
+// nextBatch takes the next batch from the inbox that moves anything: an empty answer may only tell where the log ends.
 func (t *Task) nextBatch() bool {
-	b, i, ok, err := t.inbox.take()
-	if err != nil || !ok {
-		return false
+	for {
+		b, i, ok, err := t.inbox.take()
+		if err != nil || !ok {
+			return false
+		}
+		if len(b.Records) > 0 {
+			t.inputs[i].heard = t.options.Clock()
+		} else if b.Next == t.inputs[i].position {
+			continue
+		}
+		t.batch, t.input, t.at = b, i, 0
+		return true
 	}
-	if len(b.Records) > 0 {
-		t.inputs[i].heard = t.options.Clock()
-	}
-	t.batch, t.input, t.at = b, i, 0
-	if len(b.Records) == 0 && b.Next == t.inputs[i].position {
-		return false // an empty answer only tells where the log ends
-	}
-	return true
 }
 
 // full tells whether the epoch holds as much as it may; the caller of Hurry ends it early.

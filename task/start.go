@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"time"
 
@@ -63,7 +64,10 @@ func (t *Task) openState(kept *store.State) error {
 	}
 	t.storeID = found.StoreID
 	t.state, err = store.Open(engine, store.Options{Stores: names, CacheBytes: t.options.CacheBytes, FlushInterval: t.options.FlushInterval})
-	return err
+	if err != nil {
+		return errors.Join(err, engine.Close())
+	}
+	return nil
 }
 
 func (t *Task) start(ctx context.Context, offsets map[record.TopicPartition]record.Committed) error {

@@ -120,7 +120,6 @@ func TestChangesAreOnTimeForTheNextStep(t *testing.T) {
 	}
 	w.settle()
 	w.tasks[0].restart()
-	w.settle()
 	w.write("in", 0, parseRecord(t, "b x 71")) // its table row is of 71, in time
 	w.write("in", 0, parseRecord(t, "d x 3"))  // this one is not
 	w.write("in", 0, parseRecord(t, "c x 90"))
