@@ -55,3 +55,17 @@ func ParseProgress(text []byte) (*Progress, error) {
 	}
 	return &p, nil
 }
+
+// LastProgress returns the newest progress record of a batch; nil if it has none.
+func LastProgress(b record.Batch) (*Progress, error) {
+	for i := len(b.Records) - 1; i >= 0; i-- {
+		c, err := decode(&b.Records[i])
+		if err != nil {
+			return nil, fmt.Errorf("%s@%d: %w", b.From, b.Records[i].Offset, err)
+		}
+		if c.progress && c.value != nil {
+			return ParseProgress(c.value)
+		}
+	}
+	return nil, nil
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -146,8 +147,10 @@ func (r *replica) work(ctx, background context.Context, name string) error {
 		return ended(ctx, err)
 	}
 	defer r.close()
-	go r.watchPartitions(background, r.plan, partitions)
 	member, leave := context.WithCancel(background)
+	var watch sync.WaitGroup
+	watch.Go(func() { r.watchPartitions(member, r.plan, partitions) })
+	defer watch.Wait()
 	defer leave()
 	identity := make(chan error, 1)
 	work, stop := context.WithCancel(ctx)
@@ -196,6 +199,9 @@ func (r *replica) prepare(ctx context.Context) (*rebalance.Layout, topics, error
 		}
 	}
 	t, layout, err := findTopics(ctx, r.client, r.plan, r.job.Settings)
+	if err == nil {
+		err = samePlan(ctx, r.client, r.plan, t)
+	}
 	return layout, t, err
 }
 
