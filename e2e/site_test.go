@@ -19,6 +19,7 @@ type site struct {
 	t      *testing.T
 	ctx    context.Context
 	broker *devbroker.Broker // nil: a real Kafka
+	inside bool              // topics are created inside the broker, since the client may not log in
 	client *devbroker.Client
 	addr   string
 }
@@ -78,6 +79,12 @@ func newApplication() string {
 // topic creates a topic, which is deleted with the test.
 func (s *site) topic(name string, partitions int32) {
 	s.t.Helper()
+	if s.inside {
+		if err := s.broker.CreateTopic(name, partitions, nil); err != nil {
+			s.t.Fatal(err)
+		}
+		return
+	}
 	if err := s.client.CreateTopic(s.ctx, name, partitions, map[string]string{"retention.ms": "-1"}); err != nil {
 		s.t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/IBM/sarama"
 	"github.com/google/go-cmp/cmp"
 
 	"millrace/devbroker"
@@ -392,5 +393,20 @@ func TestACommitThatRunsOutOfTimeSaysWhatWasMissing(t *testing.T) {
 	_, err := c.commit(c.epoch(1, box(out, 0, "1")), 300*time.Millisecond)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), out+"-0") || !strings.Contains(err.Error(), "in-sync replicas") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestADuplicateIsAcknowledgedWithoutItsOffset(t *testing.T) {
+	var s slab
+	out := record.TopicPartition{Topic: "out"}
+	streams := s.streams([]*record.Outbox{box(out.Topic, 0, "a", "b")}, 1<<10)
+	d := &delivery{producer: &Producer{}, streams: streams, waiting: 1, pending: 1}
+	response := &sarama.ProduceResponse{Blocks: map[string]map[int32]*sarama.ProduceResponseBlock{
+		out.Topic: {0: {Err: sarama.ErrDuplicateSequenceNumber, Offset: -1}}}}
+	if err := d.take(answer{sent: []sent{{streams[0], 0}}, response: response}); err != nil {
+		t.Fatal(err)
+	}
+	if d.pending != 0 || streams[0].end != -1 {
+		t.Errorf("%d partitions are not acknowledged; the end is %d", d.pending, streams[0].end)
 	}
 }

@@ -3,21 +3,27 @@ package store
 import (
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	"millrace/record"
 	"pgregory.net/rapid"
 )
 
-// A model of a State: what is committed, what is frozen, what this epoch wrote. The changelog is a list of changes; a
-// crash keeps the engine and replays the changelog from the checkpoint, as the product does.
-type model struct {
-	committed, frozen, open map[string]string // "segment/key" to value; "" in frozen and open: deleted
-	changelog               []change
-	frozenChanges           []change
+// A place is one row's name in the model.
+type place struct {
+	store   int
+	segment int64
+	key     string
+}
+
+// A cell is what an epoch has written to a row.
+type cell struct {
+	value string
+	ended bool
+	born  bool // did not exist before the epoch
 }
 
 type change struct {
@@ -26,203 +32,223 @@ type change struct {
 	value   []byte
 }
 
-func name(segment int64, key string) string { return fmt.Sprintf("%d/%s", segment, key) }
+// model is a State in the plainest form: what is committed, what is frozen, what this epoch wrote, and the changelogs. A
+// crash keeps the engine and replays the changelogs from its checkpoint, as the product does.
+type model struct {
+	committed    map[place]string
+	frozen, open map[place]cell
+	emit         map[place]bool // saved with emit in this epoch and not visited
+	changelogs   [modelStores][]change
+}
 
-func (m *model) get(n string) (string, bool) {
-	for _, layer := range []map[string]string{m.open, m.frozen} {
-		if v, ok := layer[n]; ok {
-			return v, v != ""
+const modelStores = 2
+
+func newModel() *model {
+	return &model{committed: map[place]string{}, frozen: map[place]cell{}, open: map[place]cell{}, emit: map[place]bool{}}
+}
+
+func (m *model) get(p place) (string, bool) {
+	for _, layer := range []map[place]cell{m.open, m.frozen} {
+		if c, ok := layer[p]; ok {
+			return c.value, !c.ended
 		}
 	}
-	v, ok := m.committed[n]
+	v, ok := m.committed[p]
 	return v, ok
 }
 
-func (m *model) freeze() { m.frozen, m.open = m.open, map[string]string{} }
+func (m *model) put(p place, c cell) {
+	if former, ok := m.open[p]; ok {
+		c.born = former.born
+	} else {
+		_, existed := m.get(p)
+		c.born = !existed
+	}
+	m.open[p] = c
+}
 
-func (m *model) commit() {
-	for n, v := range m.frozen {
-		if v == "" {
-			delete(m.committed, n)
-		} else {
-			m.committed[n] = v
+// net is what the frozen epoch changes: nobody has seen a row that began and ended within it.
+func (m *model) net(store int) map[place]cell {
+	net := map[place]cell{}
+	for p, c := range m.frozen {
+		if p.store == store && (!c.ended || !c.born) {
+			net[p] = c
 		}
 	}
-	m.changelog = append(m.changelog, m.frozenChanges...)
-	m.frozen, m.frozenChanges = map[string]string{}, nil
+	return net
+}
+
+func (m *model) commit() {
+	for p, c := range m.frozen {
+		if c.ended {
+			delete(m.committed, p)
+		} else {
+			m.committed[p] = c.value
+		}
+	}
+	m.frozen = map[place]cell{}
+}
+
+func (m *model) abort() {
+	m.frozen, m.open, m.emit = map[place]cell{}, map[place]cell{}, map[place]bool{}
+}
+
+// machine is a State beside its model. Its methods are the steps that rapid puts in any order.
+type machine struct {
+	t      *rapid.T
+	s      *State
+	m      *model
+	open   func() *State
+	now    time.Time
+	frozen bool
+	ended  map[place]bool // segments that get no further rows: as windows do, they stay ended
+
+	notes   int    // the number of the last note
+	inFlush string // the note of the flush that was begun last
 }
 
 func TestStateAgreesWithAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		onDisk := rapid.Bool().Draw(t, "disk")
-		dir := ""
-		memory := NewMemory()
-		if onDisk {
-			dir = filepath.Join(tempDir(t), "0_0")
-		}
-		open := func() *State {
-			var e Engine = memory
-			if onDisk {
-				var err error
-				e, _, err = OpenDir(dir, Identity{"app", "0_0", []string{"counts"}}, func(s string) { t.Log(s) })
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			s, err := Open(e, Options{Stores: []string{"counts"}, CacheBytes: 20_000, FlushInterval: time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		}
-		s := open()
-		m := &model{committed: map[string]string{}, frozen: map[string]string{}, open: map[string]string{}}
-		now := time.Unix(1000, 0)
-		frozen := false
-		check := func(segment int64, key string) {
-			got, ok, err := s.Store(0).Load(segment, []byte(key))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, wantOK := m.get(name(segment, key))
-			if ok != wantOK || string(got) != want {
-				t.Fatalf("%d/%s: got %q %v, want %q %v", segment, key, got, ok, want, wantOK)
-			}
-		}
-		segments := rapid.Int64Range(-2, 3)
-		keys := rapid.Map(rapid.IntRange(0, 300), func(i int) string { return fmt.Sprintf("key-%d", i) })
-		dead := map[int64]bool{} // segments that ended: nothing may be written to them
-		commit := func() {
-			s.Store(0).Changes(func(segment int64, key, value []byte) {
-				m.frozenChanges = append(m.frozenChanges, change{segment, string(key), slices.Clone(value)})
-			})
-			m.commit()
-			s.Commit([]record.Offset{int64(len(m.changelog))}, now)
-			frozen = false
-		}
+		k := &machine{t: t, m: newModel(), now: time.Unix(1000, 0), ended: map[place]bool{}}
+		k.open = k.opener()
+		k.s = k.open()
 		t.Repeat(map[string]func(*rapid.T){
-			"write": func(t *rapid.T) {
-				for range rapid.IntRange(1, 200).Draw(t, "n") {
-					segment, key := segments.Draw(t, "segment"), keys.Draw(t, "key")
-					if dead[segment] {
-						continue
-					}
-					check(segment, key)
-					v := rapid.StringN(1, 40, 60).Draw(t, "value")
-					s.Store(0).Save(segment, []byte(key), []byte(v), false)
-					m.open[name(segment, key)] = v
-				}
-			},
-			"delete": func(t *rapid.T) {
-				segment, key := segments.Draw(t, "segment"), keys.Draw(t, "key")
-				check(segment, key)
-				s.Store(0).Delete(segment, []byte(key))
-				m.open[name(segment, key)] = ""
-			},
-			"end segment": func(t *rapid.T) {
-				segment := segments.Draw(t, "segment")
-				k, err := s.Store(0).Keys(segment)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i := range k.Len() {
-					if _, ok, err := s.Store(0).Load(segment, k.At(i)); err != nil {
-						t.Fatal(err)
-					} else if ok {
-						s.Store(0).Delete(segment, k.At(i))
-						m.open[name(segment, string(k.At(i)))] = ""
-					}
-				}
-				s.Store(0).DropSegment(segment)
-				dead[segment] = rapid.Bool().Draw(t, "for good")
-			},
-			"read": func(t *rapid.T) { check(segments.Draw(t, "segment"), keys.Draw(t, "key")) },
-			"keys": func(t *rapid.T) {
-				segment := segments.Draw(t, "segment")
-				k, err := s.Store(0).Keys(segment)
-				if err != nil {
-					t.Fatal(err)
-				}
-				var got, want []string
-				for i := range k.Len() {
-					if _, ok, _ := s.Store(0).Load(segment, k.At(i)); ok {
-						got = append(got, string(k.At(i)))
-					}
-				}
-				for i := range 301 {
-					key := fmt.Sprintf("key-%d", i)
-					if _, ok := m.get(name(segment, key)); ok {
-						want = append(want, key)
-					}
-				}
-				slices.Sort(want)
-				if !slices.Equal(got, want) {
-					t.Fatalf("segment %d: keys %v, want %v", segment, got, want)
-				}
-			},
-			"freeze": func(t *rapid.T) {
-				if !frozen {
-					s.Freeze()
-					m.freeze()
-					frozen = true
-				}
-			},
-			"commit": func(t *rapid.T) {
-				if frozen {
-					commit()
-				}
-			},
-			"abort": func(t *rapid.T) {
-				s.Abort()
-				m.open, m.frozen, frozen = map[string]string{}, map[string]string{}, false
-				clear(dead)
-			},
-			"flush": func(t *rapid.T) {
-				now = now.Add(2 * time.Second)
-				if s.FlushDue(now) {
-					s.StartFlush(now)
-				}
-			},
-			"flushed": func(t *rapid.T) {
-				if _, _, err := s.Flushed(true); err != nil {
-					t.Fatal(err)
-				}
-			},
-			"restart": func(t *rapid.T) { // with or without a flush before: the changelog repairs the rest
-				if rapid.Bool().Draw(t, "clean") {
-					if _, err := s.Flush(now); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
-				s = open()
-				m.open, m.frozen, frozen = map[string]string{}, map[string]string{}, false
-				clear(dead)
-				for _, c := range m.changelog[s.Position(0):] {
-					s.Apply(0, c.segment, []byte(c.key), c.value)
-				}
-				s.SetPosition(0, int64(len(m.changelog)), now)
-				for _, n := range slices.Sorted(maps.Keys(m.committed)) {
-					var segment int64
-					var key string
-					fmt.Sscanf(n, "%d/%s", &segment, &key)
-					check(segment, key)
-				}
-			},
+			"": k.bounds, "write": k.write, "delete": k.delete, "end segment": k.endSegment, "read": k.read, "keys": k.keys, "segments": k.segments,
+			"changed": k.changed, "freeze": k.freeze, "commit": k.commit, "abort": k.abort, "flush": k.flush, "flushed": k.flushed, "trim": k.trim,
+			"cache size": k.cacheSize, "restart": k.restart,
 		})
-		if err := s.Close(); err != nil {
+		if err := k.s.Close(); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
+func (k *machine) opener() func() *State {
+	memory, dir := NewMemory(), ""
+	if rapid.Bool().Draw(k.t, "disk") {
+		dir = filepath.Join(tempDir(k.t), "0_0")
+	}
+	names := []string{"counts", "sums"}
+	return func() *State {
+		var e Engine = memory
+		if dir != "" {
+			var err error
+			if e, _, err = OpenDir(dir, Identity{"app", "0_0", names}, func(s string) { k.t.Log(s) }); err != nil {
+				k.t.Fatal(err)
+			}
+		}
+		s, err := Open(e, Options{Stores: names, CacheBytes: 20_000, FlushInterval: time.Second})
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		return s
+	}
+}
+
 func tempDir(t *rapid.T) string {
-	dir, err := makeTemp()
+	dir, err := os.MkdirTemp("", "store")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { removeTemp(dir) })
+	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
+}
+
+const modelKeys = 300
+
+func (k *machine) draw(t *rapid.T) place {
+	return place{rapid.IntRange(0, modelStores-1).Draw(t, "store"), rapid.Int64Range(-2, 3).Draw(t, "segment"), fmt.Sprintf("key-%d", rapid.IntRange(0, modelKeys).Draw(t, "key"))}
+}
+
+func (k *machine) segment(t *rapid.T) place {
+	p := k.draw(t)
+	p.key = ""
+	return p
+}
+
+// check loads a row and compares it.
+func (k *machine) check(t *rapid.T, p place) {
+	got, ok, err := k.s.Store(p.store).Load(p.segment, []byte(p.key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, wantOK := k.m.get(p)
+	if ok != wantOK || ok && (got == nil || string(got) != want) {
+		t.Fatalf("%v: got %q %v, want %q %v", p, got, ok, want, wantOK)
+	}
+}
+
+func (k *machine) write(t *rapid.T) {
+	for range rapid.IntRange(1, 200).Draw(t, "n") {
+		p := k.draw(t)
+		if k.ended[place{p.store, p.segment, ""}] {
+			continue
+		}
+		k.check(t, p)
+		v, emit := rapid.StringN(0, 40, 60).Draw(t, "value"), rapid.Bool().Draw(t, "emit")
+		k.s.Store(p.store).Save(p.segment, []byte(p.key), []byte(v), emit)
+		k.m.put(p, cell{value: v})
+		if emit {
+			k.m.emit[p] = true
+		}
+		if k.s.Store(p.store).Pending() != k.m.emit[p] {
+			t.Fatalf("%v: pending is %v, want %v", p, !k.m.emit[p], k.m.emit[p])
+		}
+	}
+}
+
+func (k *machine) delete(t *rapid.T) {
+	p := k.draw(t)
+	k.check(t, p)
+	k.s.Store(p.store).Delete(p.segment, []byte(p.key))
+	k.m.put(p, cell{ended: true})
+}
+
+func (k *machine) endSegment(t *rapid.T) {
+	p := k.segment(t)
+	st := k.s.Store(p.store)
+	found, err := st.Keys(p.segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range found.Len() {
+		row := place{p.store, p.segment, string(found.At(i))}
+		k.check(t, row)
+		if _, ok := k.m.get(row); ok {
+			st.Delete(p.segment, found.At(i))
+			k.m.put(row, cell{ended: true})
+		}
+	}
+	st.DropSegment(p.segment)
+	k.ended[p] = rapid.Bool().Draw(t, "for good")
+}
+
+func (k *machine) read(t *rapid.T) { k.check(t, k.draw(t)) }
+
+func (k *machine) keys(t *rapid.T) {
+	a, b := k.segment(t), k.segment(t)
+	st := k.s.Store(a.store)
+	found, err := st.Keys(a.segment, b.segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	for i := range found.Len() {
+		if i > 0 && string(found.At(i-1)) >= string(found.At(i)) {
+			t.Fatalf("key %q comes before %q", found.At(i-1), found.At(i))
+		}
+		all[string(found.At(i))] = true
+	}
+	for p := range maps.Keys(k.m.committed) {
+		k.mustList(t, all, p, a.store, a.segment, b.segment)
+	}
+	for p := range maps.Keys(k.m.open) {
+		k.mustList(t, all, p, a.store, a.segment, b.segment)
+	}
+}
+
+func (k *machine) mustList(t *rapid.T, all map[string]bool, p place, store int, segments ...int64) {
+	if _, ok := k.m.get(p); ok && p.store == store && slices.Contains(segments, p.segment) && !all[p.key] {
+		t.Fatalf("%v has a row, Keys does not list it", p)
+	}
 }

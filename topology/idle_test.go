@@ -187,6 +187,19 @@ func TestAWakingWriterIsLateUntilItsEpochIsCommitted(t *testing.T) {
 	}
 }
 
+// A task that falls silent in the epoch of its last record still tells how far it has come.
+func TestTheLastTimeBeforeIdlenessCounts(t *testing.T) {
+	w := newWorld(t, compile(t, t.TempDir(), shuffleJob(windowing{size: 10, advance: 10, emit: "final"}, "")), nil)
+	put(w, 0, "a", "v1", 5)
+	put(w, 0, "a", "v2", 25)
+	w.tasks[0].drain()
+	w.tasks[0].instance.SetIdle(0)
+	w.settle()
+	if rows := fmt.Sprint(rowsOf(t, w, "out")); rows != "[a[0,10)=1 @5]" {
+		t.Errorf("got %s", rows)
+	}
+}
+
 func TestIdlenessOutlivesARestart(t *testing.T) {
 	w := idleWorld(t, ", max_future: 100ms")
 	w.tasks[1].instance.SetIdle(0) // before it ever had a record

@@ -1,0 +1,177 @@
+// Package workload lists what is measured.
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"millrace/bench/clicks"
+)
+
+// Kind is how a workload is measured.
+type Kind string
+
+// The kinds.
+const (
+	Backlog  Kind = "backlog"  // CPU and rate while a preloaded topic is worked off
+	Recovery Kind = "recovery" // kill -9, and the time to the next result
+	Latency  Kind = "latency"  // a fixed rate, and the time from due to committed and read
+)
+
+// Job is one computation, written once as YAML and once for Kafka Streams.
+type Job string
+
+// The jobs, by their name at Kafka Streams.
+const (
+	Passthrough Job = "passthrough"
+	Filter      Job = "filter"
+	Count       Job = "count"
+	Hopping     Job = "hopping"
+)
+
+// Windows of the jobs that count; ok is false for the others.
+func (j Job) Windows() (w clicks.Windows, ok bool) {
+	switch j {
+	case Count:
+		return clicks.Windows{Size: 60_000, Advance: 60_000, Grace: 30_000}, true
+	case Hopping:
+		return clicks.Windows{Size: 60_000, Advance: 10_000, Grace: 30_000}, true
+	}
+	return clicks.Windows{}, false
+}
+
+// Workload is one line of the comparison.
+type Workload struct {
+	ID      string
+	Title   string
+	Kind    Kind
+	Job     Job
+	YAML    string // file in bench/jobs
+	Records uint64 // preloaded; for Latency those of the measured time follow from the rate
+	Stream  clicks.Stream
+	Commit  time.Duration
+	// Session is the session timeout of both sides. Its length decides how long a killed member is waited for.
+	Session     time.Duration
+	AtLeastOnce bool
+	LoseDisk    bool     // Recovery: the state's folder is removed before the restart
+	Cells       []string // what Kafka Streams is tried with; the best counts
+	More        []string // further cells, for -grid full
+	Default     bool     // part of a run that names no workloads
+}
+
+// Guarantee is how millrace spells it.
+func (w Workload) Guarantee() string {
+	if w.AtLeastOnce {
+		return "at_least_once"
+	}
+	return "exactly_once"
+}
+
+// All returns the workloads for a seed, in the order of the report.
+func All(seed uint64) []Workload {
+	list := append(stateless(), stateful()...)
+	list = append(list, others()...)
+	for i := range list {
+		w := &list[i]
+		w.Stream.Seed = seed
+		setDefaults(w)
+	}
+	return list
+}
+
+func setDefaults(w *Workload) {
+	if w.YAML == "" {
+		w.YAML = string(w.Job) + ".yaml"
+	}
+	if w.Stream.Users == 0 {
+		w.Stream.Users = 10_000
+	}
+	if w.Stream.Partitions == 0 {
+		w.Stream.Partitions = 4
+	}
+	if w.Stream.Rate == 0 {
+		w.Stream.Rate = 20_000
+	}
+	if w.Stream.Variant == "" {
+		w.Stream.Variant = clicks.Fixed
+	}
+	if w.Commit == 0 {
+		w.Commit = 100 * time.Millisecond
+	}
+	if w.Session == 0 {
+		w.Session = 45 * time.Second
+	}
+}
+
+func stateless() []Workload {
+	cells := []string{"default", "batches"}
+	more := []string{"batches+g1", "batches+threads2", "batches+streamsgroup"}
+	return []Workload{
+		{ID: "W0", Title: "passthrough", Kind: Backlog, Job: Passthrough, Records: 3_000_000, Cells: cells, More: more, Default: true},
+		{ID: "W0a", Title: "passthrough, at least once", Kind: Backlog, Job: Passthrough, Records: 3_000_000, AtLeastOnce: true, Cells: cells, More: more},
+		{ID: "W1", Title: "filter (1 of 6) and map, JSON to JSON", Kind: Backlog, Job: Filter, Records: 3_000_000, Cells: []string{"default", "batches", "batches+jackson"}, More: more, Default: true},
+		{ID: "W1b", Title: "the same, order of fields changing", Kind: Backlog, Job: Filter, Records: 3_000_000, Stream: clicks.Stream{Variant: clicks.Shuffled},
+			Cells: []string{"batches", "batches+jackson"}},
+		// The scanner of the peer is no JSON parser and would take the wrong "type" here.
+		{ID: "W1c", Title: "the same, 320 B with escapes and nesting", Kind: Backlog, Job: Filter, Records: 1_500_000, Stream: clicks.Stream{Variant: clicks.Nested},
+			Cells: []string{"batches+jackson"}},
+	}
+}
+
+func stateful() []Workload {
+	small := []string{"batches+cache64", "batches+cache64+memory"}
+	large := []string{"batches+cache64", "batches+cache512", "batches+cache64+transactional"}
+	more := []string{"default", "batches+cache64+g1", "batches+cache64+jackson", "batches+cache64+threads2", "batches+cache64+streamsgroup", "batches+cache512+memory"}
+	million := clicks.Stream{Users: 1_000_000}
+	return []Workload{
+		{ID: "W2", Title: "count per user and minute, 10 k users", Kind: Backlog, Job: Count, Records: 3_000_000, Cells: small, More: more, Default: true},
+		{ID: "W2a", Title: "the same, at least once", Kind: Backlog, Job: Count, Records: 3_000_000, AtLeastOnce: true, Cells: small, More: more},
+		{ID: "W2s", Title: "the same, commits of 1 s", Kind: Backlog, Job: Count, Records: 3_000_000, Commit: time.Second, Cells: small, More: more},
+		{ID: "W3", Title: "count per user and minute, 1 M users", Kind: Backlog, Job: Count, Records: 2_000_000, Stream: million, Cells: large, More: more, Default: true},
+		{ID: "W3a", Title: "the same, at least once", Kind: Backlog, Job: Count, Records: 2_000_000, Stream: million, AtLeastOnce: true, Cells: large, More: more},
+		{ID: "W4", Title: "headline: 10 M users, commits of 10 s", Kind: Backlog, Job: Count, YAML: "count-large.yaml", Records: 30_000_000,
+			Stream: clicks.Stream{Users: 10_000_000, Rate: 500_000}, Commit: 10 * time.Second, Session: time.Minute,
+			Cells: []string{"batches+cache512+heap4g"}, More: []string{"batches+cache512+heap4g+transactional", "batches+cache512+heap4g+memory"}},
+		{ID: "W5", Title: "count and sum in windows of 60 s every 10 s, 1 M users", Kind: Backlog, Job: Hopping, Records: 400_000, Stream: million, Cells: large[:2], More: more, Default: true},
+	}
+}
+
+func others() []Workload {
+	million := clicks.Stream{Users: 1_000_000}
+	restart := []string{"batches+cache64", "batches+cache64+transactional"}
+	paced := []string{"default", "linger0"}
+	list := []Workload{
+		{ID: "R1", Title: "kill -9, disk kept, 1 M users", Kind: Recovery, Job: Count, Records: 1_000_000, Stream: million, Session: 10 * time.Second, Cells: restart, Default: true},
+		{ID: "R2", Title: "kill -9, disk lost, 1 M users", Kind: Recovery, Job: Count, Records: 1_000_000, Stream: million, Session: 10 * time.Second, LoseDisk: true, Cells: restart[:1],
+			More: restart[1:], Default: true},
+		{ID: "L1", Title: "passthrough at 10 k/s, commits of 100 ms", Kind: Latency, Job: Passthrough, Cells: paced, Default: true},
+		{ID: "L1f", Title: "passthrough at 10 k/s, commits of 10 ms", Kind: Latency, Job: Passthrough, Commit: 10 * time.Millisecond, Cells: paced},
+	}
+	for _, partitions := range []int{1, 4, 16, 64} {
+		list = append(list, Workload{ID: fmt.Sprintf("S%d", partitions), Title: fmt.Sprintf("count per user and minute, 10 k users, %d partitions", partitions), Kind: Backlog, Job: Count,
+			Records: 3_000_000, Stream: clicks.Stream{Partitions: partitions}, Cells: []string{"batches+cache64"}})
+	}
+	return list
+}
+
+// Select returns the workloads with the given IDs, or the default ones when there are none.
+func Select(all []Workload, ids []string) ([]Workload, error) {
+	var chosen []Workload
+	for _, w := range all {
+		if len(ids) == 0 && w.Default || slices.Contains(ids, w.ID) || slices.Contains(ids, "all") {
+			chosen = append(chosen, w)
+		}
+	}
+	for _, id := range ids {
+		if id != "all" && !slices.ContainsFunc(all, func(w Workload) bool { return w.ID == id }) {
+			var known []string
+			for _, w := range all {
+				known = append(known, w.ID)
+			}
+			return nil, fmt.Errorf("unknown workload %q; there are all, %s", id, strings.Join(known, ", "))
+		}
+	}
+	return chosen, nil
+}
