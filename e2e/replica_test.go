@@ -167,23 +167,24 @@ func (r *replica) loseDisk() {
 	}
 }
 
-// tasks lists the tasks that the replica was assigned last.
-func (r *replica) tasks() []string {
-	assigned := r.log.lines("assigned")
-	if len(assigned) == 0 {
-		return nil
+// assigned lists the tasks that the replica was given last, and says in which generation of the group.
+func (r *replica) assigned() (tasks []string, generation int64) {
+	said := r.log.lines("assigned")
+	if len(said) == 0 {
+		return nil, -1
 	}
-	var tasks []string
-	for part := range strings.SplitSeq(assigned[len(assigned)-1].text("active"), ",") {
-		first, last, isRange := strings.Cut(part, "..")
+	last := said[len(said)-1]
+	generation = last.number("generation")
+	for part := range strings.SplitSeq(last.text("active"), ",") {
+		first, end, isRange := strings.Cut(part, "..")
 		if !isRange {
-			last = first
+			end = first
 		}
 		from, err := record.ParseTaskID(first)
 		if err != nil {
-			return tasks // nothing is assigned
+			return tasks, generation // nothing is assigned
 		}
-		to, err := record.ParseTaskID(last)
+		to, err := record.ParseTaskID(end)
 		if err != nil {
 			r.t.Fatalf("assigned says %q", part)
 		}
@@ -191,7 +192,7 @@ func (r *replica) tasks() []string {
 			tasks = append(tasks, from.String())
 		}
 	}
-	return tasks
+	return tasks, generation
 }
 
 // taskDirs lists the directories of the replica's tasks that hold rows.

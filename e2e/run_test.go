@@ -246,21 +246,21 @@ func (r *run) settled() {
 	if r.job.name == shuffledJob.name {
 		want *= 2
 	}
-	poll(r.t, patience, "every task has one replica, and all replicas are ready", func() bool {
-		owners := map[string]int{}
+	poll(r.t, patience, "every task has one replica, and all replicas are ready in one generation", func() bool {
+		owners, total := map[string]bool{}, 0
+		generations := map[int64]bool{}
 		for _, c := range r.replicas {
 			if status, _ := c.get("/readyz"); status != 200 {
 				return false
 			}
-			for _, task := range c.tasks() {
-				owners[task]++
+			tasks, generation := c.assigned()
+			for _, task := range tasks {
+				owners[task] = true
 			}
+			total += len(tasks)
+			generations[generation] = true
 		}
-		total := 0
-		for _, n := range owners {
-			total += n
-		}
-		return len(owners) == want && total == want
+		return len(owners) == want && total == want && len(generations) == 1
 	})
 }
 

@@ -57,7 +57,6 @@ func decode(tp record.TopicPartition, next record.Offset, block *sarama.FetchRes
 			}
 		} else if !rb.IsTransactional || !open[rb.ProducerID] {
 			into.append(rb, next)
-			b.AppendTime = b.AppendTime || rb.LogAppendTime
 		}
 		b.Next = max(b.Next, rb.LastOffset()+1)
 	}

@@ -160,9 +160,6 @@ func TestTimestamps(t *testing.T) {
 	if diff := cmp.Diff([]int64{1000, 1001, 9000, 9000, noTimestamp}, got); diff != "" {
 		t.Error(diff)
 	}
-	if !b.AppendTime {
-		t.Error("the broker's timestamps are not marked as such")
-	}
 }
 
 func TestHeadersOfNeighboursAreKeptApart(t *testing.T) {

@@ -288,7 +288,7 @@ func TestBatchesAreSentAgainInOrder(t *testing.T) {
 func TestEndTxnThatArrivesLateDecidesNothing(t *testing.T) {
 	b := faultyBench(t, 1)
 	config := b.config()
-	config.TransactionTimeout = 2 * time.Second
+	config.TransactionTimeout = 5 * time.Second
 	c := b.caller(config, b.topic("in", 1, nil))
 	out := b.topic("out", 1, nil)
 	mustCommit(t, c, c.epoch(1, box(out, 0, "1")))

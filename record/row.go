@@ -14,12 +14,11 @@ type Record struct {
 // Batch is what one fetch brought of one partition. Records may be empty: transactions and compaction leave offsets
 // without records, and Next still moves.
 type Batch struct {
-	From       TopicPartition
-	Records    []Record
-	Next       Offset // position after the batch
-	End        Offset // high watermark that the broker reported with it
-	AppendTime bool   // timestamps were set by the broker
-	Bytes      int
+	From    TopicPartition
+	Records []Record
+	Next    Offset // position after the batch
+	End     Offset // high watermark that the broker reported with it
+	Bytes   int
 }
 
 // Window is a half-open interval of event time in ms: [Start, End).

@@ -9,7 +9,7 @@ import (
 type layer struct {
 	segments []*segment
 	last     *segment
-	spare    *segment // emptied, its memory waits for the next segment
+	spares   []*segment // emptied, their memory waits for the next segments
 }
 
 type segment struct {
@@ -36,10 +36,9 @@ func (l *layer) open(id int64) *segment {
 		return s
 	}
 	i, _ := slices.BinarySearchFunc(l.segments, id, func(s *segment, id int64) int { return compareInt64(s.id, id) })
-	s := l.spare
-	l.spare = nil
-	if s == nil {
-		s = &segment{}
+	s := &segment{}
+	if n := len(l.spares); n > 0 {
+		s, l.spares = l.spares[n-1], l.spares[:n-1]
 	}
 	s.id, s.dropped, s.written = id, false, false
 	l.segments = slices.Insert(l.segments, i, s)
@@ -66,28 +65,18 @@ func (l *layer) bytes() int {
 
 func (l *layer) empty() bool { return len(l.segments) == 0 }
 
-// recycle empties the layer. The largest table's memory is kept for the next epoch.
+// recycle empties the layer. Up to keep bytes of its tables' memory wait for the next epoch.
 func (l *layer) recycle(keep int) {
-	var largest *segment
 	for _, s := range l.segments {
-		if largest == nil || s.table.bytes() > largest.table.bytes() {
-			largest = s
-		}
-	}
-	for _, s := range l.segments {
-		if s != largest {
+		if size := s.table.bytes(); size <= keep {
+			s.table.reset(keep)
+			keep -= size
+			l.spares = append(l.spares, s)
+		} else {
 			s.table.release()
 		}
 	}
-	if l.spare != nil && largest != nil {
-		l.spare.table.release()
-	}
 	l.segments, l.last = l.segments[:0], nil
-	if largest == nil {
-		return
-	}
-	largest.table.reset(keep)
-	l.spare = largest
 }
 
 // release gives the layer's memory back.
@@ -95,8 +84,8 @@ func (l *layer) release() {
 	for _, s := range l.segments {
 		s.table.release()
 	}
-	if l.spare != nil {
-		l.spare.table.release()
+	for _, s := range l.spares {
+		s.table.release()
 	}
 	*l = layer{}
 }

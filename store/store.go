@@ -205,7 +205,7 @@ func (k *Keys) sort() {
 
 // Keys returns, sorted, every key that may have a row in one of the segments: Load tells whether it has.
 func (s *Store) Keys(segments ...int64) (*Keys, error) {
-	k := &Keys{}
+	k := &Keys{arena: []byte{}} // not nil, so that an empty key is not nil either
 	for _, segment := range segments {
 		if err := s.collect(k, segment); err != nil {
 			return nil, err

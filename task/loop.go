@@ -102,7 +102,7 @@ func (t *Task) step() (bool, error) {
 	t.instance.SetNow(t.options.Clock().UnixMilli())
 	for n := min(t.at+stepRecords, len(t.batch.Records)); t.at < n; {
 		r := &t.batch.Records[t.at]
-		if err := t.instance.Process(t.input, t.batch.From, r, t.batch.AppendTime); err != nil {
+		if err := t.instance.Process(t.input, t.batch.From, r); err != nil {
 			return false, err
 		}
 		t.at++

@@ -26,7 +26,7 @@ func perRecord(t *testing.T, job string) float64 {
 	positions := make([]record.Offset, k.state.Stores())
 	run := func() {
 		for i := range batch {
-			if err := k.instance.Process(0, from, &batch[i], false); err != nil {
+			if err := k.instance.Process(0, from, &batch[i]); err != nil {
 				t.Fatal(err)
 			}
 			for k.instance.Due() {

@@ -129,7 +129,7 @@ func (in *Instance) Swap(empty *Outputs) *Outputs {
 func (in *Instance) SetNow(ms int64) { in.now = ms }
 
 // Process takes one record of input i through the operators. An error stops the task.
-func (in *Instance) Process(i int, from record.TopicPartition, r *record.Record, appendTime bool) error {
+func (in *Instance) Process(i int, from record.TopicPartition, r *record.Record) error {
 	in.current = r
 	in.origin = record.Origin{Topic: from.Topic, Partition: from.Partition, Offset: r.Offset, Timestamp: r.Timestamp}
 	err := in.inputs[i].process(r)

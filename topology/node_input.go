@@ -114,6 +114,7 @@ var (
 	errNoGroup    = errors.New("the value of group_by is null")
 	errNoTime     = errors.New("the timestamp is missing or null")
 	errNegative   = errors.New("the timestamp is before 1970")
+	errTooLarge   = errors.New("the timestamp is too large: it is milliseconds since 1970")
 	errFuture     = errors.New("the timestamp is further in the future than max_future allows")
 	errNoNewTime  = errors.New("no record of the partition has had a usable timestamp yet")
 	errNotATime   = errors.New("the timestamp is neither a time nor a whole number of milliseconds")
@@ -133,19 +134,15 @@ func (n *inputNode) eventTime(row *record.Row) (bool, error) {
 	case err != nil:
 	case at < 0:
 		err = errNegative
-	case at > maxTimeMillis, n.maxFuture > 0 && at > n.in.now+n.maxFuture:
+	case at > maxTimeMillis:
+		err = errTooLarge
+	case n.maxFuture > 0 && at > n.in.now+n.maxFuture:
 		err = errFuture
 	default:
 		row.Time = at
 		return true, nil
 	}
-	if policy := n.plan.source.invalidTimestamp; policy != PartitionTime || errors.Is(err, errFuture) {
-		if policy == PartitionTime {
-			policy = DeadLetter // a clock that runs ahead must not move time, and the record must not vanish
-			if n.in.deadLetter == nil {
-				policy = Skip
-			}
-		}
+	if policy := n.timePolicy(err); policy != PartitionTime {
 		return false, n.in.bad(policy, "timestamp", n.plan.Source, err)
 	}
 	newest, _, _ := n.in.clock.Channel(n.channel)
@@ -154,6 +151,20 @@ func (n *inputNode) eventTime(row *record.Row) (bool, error) {
 	}
 	row.Time = newest
 	return true, nil
+}
+
+// timePolicy is what a record without a usable time gets. One of a broken clock goes to the dead letters where there are
+// any: whatever else is wished for bad times, it must neither move time nor stop the job nor vanish.
+func (n *inputNode) timePolicy(err error) Policy {
+	policy := n.plan.source.invalidTimestamp
+	future := errors.Is(err, errFuture)
+	switch {
+	case n.in.deadLetter != nil && (future || policy == PartitionTime && errors.Is(err, errTooLarge)):
+		return DeadLetter
+	case policy == PartitionTime && (future || errors.Is(err, errTooLarge)):
+		return Skip
+	}
+	return policy
 }
 
 func millis(v record.Value) (int64, error) {

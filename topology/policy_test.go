@@ -252,7 +252,7 @@ func TestANullValueFromTheFutureMovesNoTime(t *testing.T) {
 	if wm := w.tasks[0].instance.Clock().Watermark(); wm != 5500 {
 		t.Errorf("the watermark is %d, want 5500", wm)
 	}
-	if null, future := w.tally(record.Dropped, "in", "null_value"), w.tally(record.Dropped, "in", "timestamp_error"); null != 1 || future != 1 {
+	if null, future := w.tally(record.Dropped, "in", "null_value"), w.tally(record.DeadLettered, "in", "timestamp"); null != 1 || future != 1 {
 		t.Errorf("%d without value, %d from the future; want one of each", null, future)
 	}
 }

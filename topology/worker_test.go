@@ -104,7 +104,7 @@ func (k *worker) step(i int) error {
 	// The operators may keep nothing of a record, so its bytes are destroyed afterwards.
 	mine := record.Record{Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value), Headers: r.Headers, Timestamp: r.Timestamp, Offset: r.Offset}
 	k.instance.SetNow(k.w.now)
-	err := k.instance.Process(i, k.inputs[i], &mine, false)
+	err := k.instance.Process(i, k.inputs[i], &mine)
 	scribble(mine.Key)
 	scribble(mine.Value)
 	if got := k.instance.Clock().Watermark(); got < k.reached {

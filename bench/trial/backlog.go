@@ -1,0 +1,77 @@
+package trial
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"millrace/bench/process"
+)
+
+var selfPID = os.Getpid()
+
+// backlog lets the side work a preloaded topic off.
+func (t *trial) backlog(ctx context.Context) (err error) {
+	w := t.workload()
+	if t.assigned.In, err = t.preloaded(ctx, w); err != nil {
+		return err
+	}
+	if err := t.start(); err != nil {
+		return err
+	}
+	var quarter, last sample
+	caughtUp, err := t.await(ctx, w.Records, func(s sample) {
+		if t.run.FirstSeconds == 0 && s.done > 0 {
+			t.run.FirstSeconds = s.at.Sub(t.process.Started).Seconds()
+		}
+		if quarter.at.IsZero() && s.done >= w.Records/4 {
+			quarter = s
+		}
+		last = s
+	})
+	if err != nil {
+		return err
+	}
+	if caughtUp {
+		t.note(quarter, last)
+		if err := t.sizes(ctx); err != nil {
+			return err
+		}
+	}
+	t.stop()
+	if !caughtUp {
+		return nil
+	}
+	return t.check(ctx, w.Records)
+}
+
+// note turns two samples into figures. A run that was over within one sample has no steady ones.
+func (t *trial) note(quarter, last sample) {
+	t.run.WallSeconds = last.at.Sub(t.process.Started).Seconds()
+	t.run.CPUWhole = micros(last.usage.CPU, last.done)
+	t.run.PeakRSS = last.usage.PeakRSS
+	t.neighbours(quarter, last)
+	rest := last.done - quarter.done
+	if rest == 0 {
+		return
+	}
+	t.run.CPUSteady = micros(last.usage.CPU-quarter.usage.CPU, rest)
+	t.run.BrokerCPU = micros(last.broker.CPU-quarter.broker.CPU, rest)
+	t.run.RateSteady = float64(rest) / last.at.Sub(quarter.at).Seconds()
+}
+
+func micros(cpu time.Duration, records uint64) float64 {
+	return float64(cpu.Nanoseconds()) / 1000 / float64(records)
+}
+
+func (t *trial) sizes(ctx context.Context) error {
+	log, err := t.Cluster.Sizes(ctx, t.assigned.App+"-", "-changelog")
+	t.run.ChangelogBytes, t.run.ChangelogSize = log.Bytes, log.Positions
+	return err
+}
+
+// cpuNow is the CPU time of the process that runs, in seconds.
+func (t *trial) cpuNow() (float64, error) {
+	u, err := process.UsageOf(t.process.PID)
+	return u.CPU.Seconds(), err
+}

@@ -1,0 +1,111 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"millrace/bench/cluster"
+	"millrace/bench/results"
+)
+
+// instance makes both sides static members, so that a successor on the same machine does not wait for its predecessor's
+// session to end.
+const instance = "bench-0"
+
+// recovery kills the process with most of its input behind it, appends more input, starts a successor, and waits for the first result that
+// readers of committed records see, and for the end of the input.
+func (t *trial) recovery(ctx context.Context) error {
+	w := t.workload()
+	// The input grows in this trial, so it is this trial's own.
+	t.assigned.In, t.assigned.Instance = t.assigned.App+"-in", instance
+	total := w.Records + w.Records/10
+	err := t.Cluster.CreateTopic(ctx, t.assigned.In, w.Stream.Partitions)
+	if err == nil {
+		err = t.Cluster.Preload(ctx, t.assigned.In, w.Stream, 0, w.Records)
+	}
+	if err == nil {
+		err = t.start()
+	}
+	if err != nil {
+		return err
+	}
+	reached, err := t.await(ctx, w.Records*4/5, func(sample) {})
+	if err != nil || !reached {
+		return err
+	}
+	t.process.Kill()
+	if err := t.sizes(ctx); err != nil {
+		return err
+	}
+	t.run.Recovery = &results.Recovery{ChangelogSize: t.run.ChangelogSize}
+	if err := t.Cluster.Preload(ctx, t.assigned.In, w.Stream, w.Records, total); err != nil {
+		return err
+	}
+	if w.LoseDisk {
+		if err := os.RemoveAll(t.assigned.Dir); err != nil {
+			return err
+		}
+	}
+	return t.succeed(ctx, total)
+}
+
+// succeed starts the successor and measures it.
+func (t *trial) succeed(ctx context.Context, total uint64) error {
+	// What lies in front of this end was written by the dead process, whenever it becomes visible.
+	end, err := t.Cluster.End(ctx, t.assigned.Out, false)
+	if err != nil {
+		return err
+	}
+	tail, err := t.Cluster.Tail(t.assigned.Out, end)
+	if err != nil {
+		return err
+	}
+	defer tail.Close()
+	var begin sample
+	begin.at = time.Now()
+	if err := t.sampleOthers(&begin); err != nil {
+		return err
+	}
+	if err := t.start(); err != nil {
+		return err
+	}
+	if seen, err := t.firstResult(ctx, tail); err != nil || !seen {
+		return err
+	}
+	var last sample
+	caughtUp, err := t.await(ctx, total, func(s sample) { last = s })
+	if err != nil || !caughtUp {
+		return err
+	}
+	t.run.Recovery.CaughtUpSeconds = last.at.Sub(t.process.Started).Seconds()
+	t.run.PeakRSS = last.usage.PeakRSS
+	t.neighbours(begin, last)
+	t.stop()
+	return t.check(ctx, total)
+}
+
+// firstResult waits for a record of the successor.
+func (t *trial) firstResult(ctx context.Context, tail *cluster.Tail) (bool, error) {
+	limited, cancel := context.WithTimeout(ctx, t.Limit)
+	defer cancel()
+	seen := false
+	for !seen {
+		err := tail.Next(limited, func(*kgo.Record) { seen = true })
+		if errors.Is(err, context.DeadlineExceeded) {
+			t.void(fmt.Errorf("no result within %s of the restart", t.Limit))
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	t.run.Recovery.FirstResultSeconds = time.Since(t.process.Started).Seconds()
+	cpu, err := t.cpuNow()
+	t.run.Recovery.FirstResultCPU = cpu
+	return true, err
+}
