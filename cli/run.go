@@ -226,7 +226,7 @@ func (r *replica) build(kc kafka.Config, layout *rebalance.Layout, t topics) (er
 	tasks := max(len(layout.Tasks), 1)
 	budget := int(s.State.MemoryBudget)
 	r.manager = rebalance.New(rebalance.Options{Layout: layout, Producer: r.producer, Fetcher: fetcher{r.fetcher}, Listener: r.obs,
-		Purge: r.purge, FreeBytes: r.dir.free, MinFree: int64(s.State.MinFreeBytes), CommitInterval: s.Processing.CommitInterval,
+		Purge: r.purge, FreeBytes: r.dir.free, MinFree: int64(s.State.MinFreeBytes), CommitInterval: s.Processing.CommitInterval, LingerInterval: s.Processing.LingerInterval,
 		TransactionTimeout: s.Kafka.Producer.TransactionTimeout, ReleaseTimeout: releaseTimeout(s), CacheBytes: budget, Clock: time.Now,
 		Task: task.Options{Plan: r.plan, Formats: formats{}, Cluster: cluster{r.client}, Listener: r.obs, OpenEngine: r.dir.openEngine, Wipe: r.dir.wipe,
 			Partitions: t.of, Writers: writers(r.plan, layout), Drained: r.fetcher.Wake, Clock: time.Now, TransactionalID: kc.TransactionalID, ExactlyOnce: kc.ExactlyOnce,

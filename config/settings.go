@@ -32,6 +32,9 @@ type Processing struct {
 	// CommitInterval is the time between two commits. It is also how much later a reader sees a result. At most a fifth of
 	// kafka.producer.transaction_timeout.
 	CommitInterval time.Duration `mapstructure:"commit_interval"`
+	// LingerInterval lets an epoch end early, once all that has arrived is done and this long has passed since the last
+	// commit: results come sooner while there is little to do, for more transactions. 0s commits by commit_interval alone.
+	LingerInterval time.Duration `mapstructure:"linger_interval"`
 	// MaxEpochBytes ends an epoch early once it has this much to send or this much uncommitted state, in bytes. At most
 	// state.memory_budget; where it is not set, a small budget lowers it to a quarter.
 	MaxEpochBytes Size `mapstructure:"max_epoch_bytes"`

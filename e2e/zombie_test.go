@@ -28,20 +28,63 @@ func TestZombieComesBack(t *testing.T) {
 				zombie, other := r.replicas[0], r.replicas[1]
 				other.start(fault{})
 				zombie.start(fault{syscall.SIGSTOP, place, 1 + i%3})
-				deadline := time.Now().Add(30 * time.Second)
-				for !zombie.frozen() && time.Now().Before(deadline) {
-					r.produce(r.input.take(6))
-					polled(time.Until(deadline), func() bool { return zombie.frozen() || r.allCommitted() })
-				}
+				r.feedUntilFrozen(zombie)
 				r.takenOver(other)
 				r.feed(10)
 				zombie.signal(syscall.SIGCONT)
 				r.feed(10)
-				r.produce(r.input.take(10))
+				r.alive()
+				// What a zombie has spoilt may only be seen by whoever reads it.
+				other.kill()
+				other.loseDisk()
+				other.start(fault{})
+				r.feed(10)
 				r.alive()
 				r.finish()
 			})
 		}
+	}
+}
+
+// The group has given its tasks away and the zombie does not know it yet: nothing in its own process can tell. Only the
+// coordinator can, by the generation that the zombie commits under.
+func TestZombieThatHasNotHeard(t *testing.T) {
+	for i := range 3 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			replay(t)
+			s := newDevSite(t, 1)
+			r := newRun(s, runOptions{job: changesJob, seed: seed() + uint64(i), partitions: 4, replicas: 2, settings: settings{session: "2s"}})
+			zombie, other := r.replicas[0], r.replicas[1]
+			other.start(fault{})
+			zombie.start(fault{syscall.SIGSTOP, "commit.begin", 2 + i})
+			r.feedUntilFrozen(zombie)
+			r.takenOver(other)
+			r.feed(10)
+			late := s.broker.Delay(devbroker.Heartbeat, devbroker.Always, time.Second) // the beat counts at once, its answer comes late
+			zombie.signal(syscall.SIGCONT)
+			poll(t, patience, "the zombie is refused", func() bool { return zombie.repetitions() > 0 })
+			late.Remove()
+			other.kill()
+			other.loseDisk()
+			other.start(fault{})
+			r.feed(10)
+			r.alive()
+			r.finish()
+		})
+	}
+}
+
+// feedUntilFrozen produces until the replica has come to the place at which it stops.
+func (r *run) feedUntilFrozen(c *replica) {
+	r.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !c.frozen() {
+		if time.Now().After(deadline) {
+			r.t.Fatalf("replica %s did not come to its place", c.name)
+		}
+		r.produce(r.input.take(6))
+		polled(time.Until(deadline), func() bool { return c.frozen() || r.allCommitted() })
 	}
 }
 

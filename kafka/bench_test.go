@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -141,7 +140,7 @@ type caller struct {
 	member   *groupMember
 	producer *Producer
 	input    string
-	recovers int
+	recovers int // how often an epoch had to be decided from what the brokers say
 }
 
 func (b *bench) caller(c Config, input string) *caller {
@@ -179,30 +178,6 @@ func (c *caller) offset() record.Committed {
 		c.t.Fatal(err)
 	}
 	return offsets[tp]
-}
-
-// exactlyOnce commits the epoch, and after an error decides from what the brokers say whether it must be repeated. It
-// does what the manager does in production.
-func (c *caller) exactlyOnce(e eos.Epoch, bound time.Duration) {
-	c.t.Helper()
-	for {
-		_, err := c.commit(e, bound)
-		if err == nil {
-			return
-		}
-		c.recovers++
-		c.t.Logf("epoch %d: %v", e.Number, err)
-		if err := c.producer.Fence(c.ctx); err != nil {
-			c.t.Fatalf("fence after epoch %d: %v", e.Number, err)
-		}
-		switch next := c.offset().Next; next {
-		case e.Number:
-			return
-		case e.Number - 1, -1:
-		default:
-			c.t.Fatalf("epoch %d: the group's offset is %d", e.Number, next)
-		}
-	}
 }
 
 // testSeed is a seed that a person wants to be used; 0: none.
@@ -356,13 +331,4 @@ func (s *spread) Plan(members []GroupMember) (map[string][]record.TopicPartition
 		}
 	}
 	return plan, nil
-}
-
-func tps(topic string, partitions ...int32) []record.TopicPartition {
-	var all []record.TopicPartition
-	for _, p := range partitions {
-		all = append(all, record.TopicPartition{Topic: topic, Partition: p})
-	}
-	slices.SortFunc(all, func(a, b record.TopicPartition) int { return int(a.Partition - b.Partition) })
-	return all
 }

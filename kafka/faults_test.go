@@ -39,6 +39,9 @@ func doomed(c *copier) { c.broker.Fail(devbroker.EndTxn, 1, -1) }
 // meet runs a copy during which the fault is injected, and lasts until it has been met.
 func meet(t *testing.T, provoke func(*copier), inject func(*devbroker.Broker) *devbroker.Fault) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("one of some hundred combinations")
+	}
 	b := faultyBench(t, 3)
 	config := b.config()
 	config.TransactionTimeout = 2 * time.Second // read time-out of the producer: 1 s

@@ -32,6 +32,7 @@ func (m *Manager) endEpoch() {
 		return
 	}
 	e := &epoch{begun: m.options.Clock()}
+	m.lastEpoch = e.begun
 	var ids []record.TaskID
 	for _, id := range m.tasks() {
 		w := m.running[id]

@@ -58,6 +58,7 @@ type Options struct {
 	MinFree   int64
 
 	CommitInterval     time.Duration
+	LingerInterval     time.Duration // 0: epochs end by CommitInterval alone
 	TransactionTimeout time.Duration
 	ReleaseTimeout     time.Duration // how long a rebalance may wait for the last commit of revoked tasks
 	CacheBytes         int           // of all tasks together
@@ -70,6 +71,7 @@ type Manager struct {
 	options Options
 	events  chan func()
 	hurry   chan struct{}
+	quiet   chan struct{}
 	ctx     context.Context // of starts, tasks and commits: ends when everything is to be dropped
 	cancel  context.CancelCauseFunc
 	work    sync.WaitGroup
@@ -95,6 +97,7 @@ type Manager struct {
 	overdue    bool // the next epoch should have ended while this one is under way
 	attempts   int  // failed epochs in a row
 	number     int64
+	lastEpoch  time.Time // when the last one began to be committed
 	diskFull   bool
 	draining   bool
 	purged     map[record.TopicPartition]record.Offset
@@ -109,11 +112,14 @@ type worker struct {
 
 // New returns a manager without tasks.
 func New(o Options) *Manager {
-	m := &Manager{options: o, events: make(chan func()), hurry: make(chan struct{}, 1), owned: map[record.TaskID]int64{}, want: map[record.TaskID]bool{},
+	m := &Manager{options: o, events: make(chan func()), hurry: make(chan struct{}, 1), quiet: make(chan struct{}, 1), owned: map[record.TaskID]int64{}, want: map[record.TaskID]bool{},
 		running: map[record.TaskID]*worker{}, starting: map[record.TaskID]*attempt{}, kept: map[record.TaskID]*store.State{}, closing: map[record.TaskID]bool{},
 		failures: map[record.TaskID]int{}, retryAt: map[record.TaskID]time.Time{}, purged: map[record.TopicPartition]record.Offset{}}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.options.Task.Hurry = m.Hurry
+	if o.LingerInterval > 0 {
+		m.options.Task.Quiet = m.nudge
+	}
 	m.options.Task.FlushSlots = make(chan struct{}, 1)
 	return m
 }
@@ -122,6 +128,14 @@ func New(o Options) *Manager {
 func (m *Manager) Hurry() {
 	select {
 	case m.hurry <- struct{}{}:
+	default:
+	}
+}
+
+// nudge says that a task has done all that has arrived.
+func (m *Manager) nudge() {
+	select {
+	case m.quiet <- struct{}{}:
 	default:
 	}
 }
@@ -150,6 +164,9 @@ func (m *Manager) Run(ctx context.Context, deadline time.Duration) error {
 	commit := time.NewTimer(m.options.CommitInterval)
 	look := time.NewTicker(lookEvery)
 	purge := time.NewTicker(purgeEvery)
+	early := time.NewTimer(time.Hour) // fires when an epoch may end early
+	early.Stop()
+	defer early.Stop()
 	defer commit.Stop()
 	defer look.Stop()
 	defer purge.Stop()
@@ -162,6 +179,10 @@ func (m *Manager) Run(ctx context.Context, deadline time.Duration) error {
 			m.endEpoch()
 			commit.Reset(m.options.CommitInterval)
 		case <-m.hurry:
+			m.endEpoch()
+		case <-m.quiet:
+			early.Reset(max(m.options.LingerInterval-m.options.Clock().Sub(m.lastEpoch), 0))
+		case <-early.C:
 			m.endEpoch()
 		case <-look.C:
 			m.look()

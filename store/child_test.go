@@ -45,7 +45,7 @@ func child(t *testing.T, role string, args ...string) *exec.Cmd {
 	return c
 }
 
-// historyChange is what epoch e of a fixed history did; its position in the changelog is e. It has rows that change, rows
+// historyChanges is what epoch e of a fixed history did; its position in the changelog is e. It has rows that change, rows
 // that end, segments that end, and a few large values.
 func historyChanges(e int) (rows []change) {
 	for i := range 40 {
@@ -55,6 +55,9 @@ func historyChanges(e int) (rows []change) {
 			value = nil
 		}
 		rows = append(rows, change{int64(n % 3), fmt.Sprint("key ", n*7%211), value})
+	}
+	for i := range 5 { // never touched again: a table that goes missing takes some along
+		rows = append(rows, change{1, fmt.Sprint("once ", e, " ", i), []byte("v")})
 	}
 	if e%10 == 3 {
 		rows = append(rows, change{0, "large", []byte(strings.Repeat(fmt.Sprint(e), 1<<20))})
@@ -199,29 +202,40 @@ func outcomes(t *testing.T, dirs []string) map[string][]string {
 	return all
 }
 
-// copyTree copies a directory, and leaves the tails of Badger's preallocated files as the holes that they are.
-func copyTree(t *testing.T, from, to string) {
+// tree is the files of a directory, each with the tail of zeros that Badger preallocates.
+type tree map[string]content
+
+type content struct {
+	used []byte
+	size int64
+}
+
+func readTree(t *testing.T, dir string) tree {
 	t.Helper()
-	err := filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
+	files := tree{}
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		rel, err := filepath.Rel(from, name)
-		if err != nil {
-			return err
-		}
-		writeSparse(t, filepath.Join(to, rel), read(t, name))
-		return nil
+		b := read(t, name)
+		rel, err := filepath.Rel(dir, name)
+		files[rel] = content{bytes.Clone(bytes.TrimRight(b, "\x00")), int64(len(b))}
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return files
 }
 
-func writeSparse(t *testing.T, name string, content []byte) {
+// write makes a copy in which the tails are holes.
+func (files tree) write(t *testing.T, dir string) {
 	t.Helper()
-	write(t, name, bytes.TrimRight(content, "\x00"))
-	if err := os.Truncate(name, int64(len(content))); err != nil {
-		t.Fatal(err)
+	for name, c := range files {
+		name = filepath.Join(dir, name)
+		write(t, name, c.used)
+		if err := os.Truncate(name, c.size); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

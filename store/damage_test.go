@@ -3,9 +3,12 @@ package store
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,9 +17,8 @@ import (
 
 // masters makes the two directories that are damaged: one whose process was killed after its last flush, and one that was
 // closed. Both have several tables, a value log, and are behind the changelog.
-func masters(t *testing.T) map[string]string {
-	root := t.TempDir()
-	live := filepath.Join(root, "live")
+func masters(t *testing.T) map[string]tree {
+	live := filepath.Join(t.TempDir(), "0_0")
 	e, _ := openDir(t, live)
 	s, err := Open(e, Options{Stores: testIdentity.Stores, CacheBytes: 1 << 20, FlushInterval: time.Second})
 	if err != nil {
@@ -39,97 +41,107 @@ func masters(t *testing.T) map[string]string {
 	}
 	advance(30)
 	advance(50)
-	killed := filepath.Join(root, "killed")
-	copyTree(t, live, killed) // what a kill would leave: flushes are synced
+	killed := readTree(t, live) // what a kill would leave: flushes are synced
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return map[string]string{"killed": killed, "closed": live}
+	return map[string]tree{"killed": killed, "closed": readTree(t, live)}
 }
 
 // damage is one way to harm a file.
 type damage struct {
 	name string
-	do   func(content []byte) []byte
+	do   func(c content) (content, bool) // false: the file is removed
 }
 
 // damages lists ways to harm a file of which the first used bytes mean anything.
 func damages(used int) []damage {
-	all := []damage{
-		{"emptied", func([]byte) []byte { return nil }},
-		{"zeroed", func(b []byte) []byte { return make([]byte, len(b)) }},
-		{"cut in half", func(b []byte) []byte { return b[:used/2] }},
-		{"cut by some bytes", func(b []byte) []byte { return b[:used-min(used, 5)] }},
+	cut := func(by int) func(content) (content, bool) {
+		return func(c content) (content, bool) { return content{c.used[:used-by], int64(used - by)}, true }
 	}
-	last := -1
-	for _, part := range []float64{0, 0.02, 0.2, 0.5, 0.8, 1} {
+	all := []damage{
+		{"removed", func(content) (content, bool) { return content{}, false }},
+		{"emptied", cut(used)},
+		{"zeroed", func(c content) (content, bool) { return content{nil, c.size}, true }},
+		{"cut in half", cut(used / 2)},
+		{"cut by some bytes", cut(min(used, 5))},
+	}
+	for _, part := range []float64{0.02, 0.5, 1} {
 		at := int(part * float64(used-1))
-		if at == last {
-			continue
-		}
-		last = at
-		all = append(all, damage{fmt.Sprintf("bit flipped at %d of %d", at, used), func(b []byte) []byte {
-			b = bytes.Clone(b)
-			b[at] ^= 1 << (at % 8)
-			return b
+		all = append(all, damage{fmt.Sprintf("bit flipped, %.0f percent into it", 100*part), func(c content) (content, bool) {
+			c.used = bytes.Clone(c.used)
+			c.used[at] ^= 1 << (at % 8)
+			return c, true
 		}})
 	}
 	return all
+}
+
+// harmed copies the masters once for each damage of each of their files.
+func harmed(t *testing.T) (dirs []string) {
+	root := t.TempDir()
+	for name, master := range masters(t) {
+		for file, c := range master {
+			if len(c.used) == 0 || filepath.Base(file) == "LOCK" {
+				continue
+			}
+			for _, d := range damages(len(c.used)) {
+				copied := maps.Clone(master)
+				if harm, ok := d.do(c); ok {
+					copied[file] = harm
+				} else {
+					delete(copied, file)
+				}
+				dir := filepath.Join(root, fmt.Sprintf("%s %s %s", name, filepath.Base(file), d.name))
+				copied.write(t, dir)
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	return dirs
 }
 
 // Whatever happens to a file of a store, no wrong row is served after the restore: the damage is found, or repaired, or the
 // rows are moved aside; and a store that cannot be opened is given up after few attempts.
 func TestDamagedFilesNeverServeWrongRows(t *testing.T) {
 	if testing.Short() {
-		t.Skip("opens some hundred stores")
+		t.Skip("opens a hundred stores")
 	}
-	root := t.TempDir()
-	var dirs []string
-	for name, master := range masters(t) {
-		files, err := filepath.Glob(filepath.Join(master, "db", "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range append(files, filepath.Join(master, "meta")) {
-			content := read(t, file)
-			used := len(bytes.TrimRight(content, "\x00"))
-			if used == 0 || filepath.Base(file) == "LOCK" {
-				continue
-			}
-			for _, d := range damages(used) {
-				dir := filepath.Join(root, fmt.Sprintf("%s %s %s", name, filepath.Base(file), d.name))
-				copyTree(t, master, dir)
-				rel, err := filepath.Rel(master, file)
-				if err != nil {
-					t.Fatal(err)
+	var whole, moved atomic.Int64
+	dirs := harmed(t)
+	t.Run("restore", func(t *testing.T) {
+		for part := range slices.Chunk(dirs, len(dirs)/6+1) { // most of the time is waiting for the disk
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				for dir, said := range outcomes(t, part) {
+					last := said[len(said)-1]
+					if !strings.HasPrefix(last, "right") {
+						t.Errorf("%s: %s", filepath.Base(dir), strings.Join(said, " | "))
+					}
+					if strings.HasSuffix(last, "moved true") {
+						moved.Add(1)
+					} else {
+						whole.Add(1)
+					}
 				}
-				writeSparse(t, filepath.Join(dir, rel), d.do(content))
-				dirs = append(dirs, dir)
-			}
+			})
 		}
-	}
-	whole, moved := 0, 0
-	for dir, said := range outcomes(t, dirs) {
-		last := said[len(said)-1]
-		if !strings.HasPrefix(last, "right") {
-			t.Errorf("%s: %s", filepath.Base(dir), strings.Join(said, " | "))
-		}
-		if strings.HasSuffix(last, "moved true") {
-			moved++
-		} else {
-			whole++
-		}
-	}
-	t.Logf("%d damages: %d restored in place, %d moved aside", len(dirs), whole, moved)
-	if moved < 10 || whole < 5 {
-		t.Errorf("the damages are too much alike: %d moved aside, %d not", moved, whole)
+	})
+	t.Logf("%d damages: %d restored in place, %d moved aside", len(dirs), whole.Load(), moved.Load())
+	if moved.Load() < 10 || whole.Load() < 5 {
+		t.Error("the damages are too much alike")
 	}
 }
 
 // A lock file of a process that was killed is in nobody's way.
 func TestAKilledStoreOpensAtItsCheckpoint(t *testing.T) {
-	dirs := masters(t)
-	for dir, said := range outcomes(t, []string{dirs["killed"], dirs["closed"]}) {
+	var dirs []string
+	for name, master := range masters(t) {
+		dir := filepath.Join(t.TempDir(), name)
+		master.write(t, dir)
+		dirs = append(dirs, dir)
+	}
+	for dir, said := range outcomes(t, dirs) {
 		if len(said) != 1 || said[0] != "right from 50 moved false" {
 			t.Errorf("%s: %v", filepath.Base(dir), said)
 		}

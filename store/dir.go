@@ -102,6 +102,9 @@ func OpenDir(dir string, id Identity, warn func(string)) (Engine, OpenResult, er
 // flush left that did not come to its end. They are removed: nothing tells how old they are, and so how long the changelog
 // keeps the tombstones that would end them.
 func openChecked(db string, memTable int64, warn func(string)) (*badgerEngine, error) {
+	if err := checkManifest(db); err != nil {
+		return nil, err
+	}
 	b, err := openBadger(db, memTable, warn)
 	if err != nil {
 		return nil, err

@@ -54,7 +54,8 @@ func (t *Task) freeze() (*eos.Part, error) {
 			return nil, err
 		}
 	}
-	t.dirty, t.hurried, t.records, t.told, t.pending = false, false, 0, clock, out
+	t.dirty, t.hurried, t.quiet = false, false, false
+	t.records, t.told, t.pending = 0, clock, out
 	return &out.Part, nil
 }
 

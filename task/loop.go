@@ -66,6 +66,10 @@ func (t *Task) Run(ctx context.Context) {
 		if worked {
 			continue
 		}
+		if t.dirty && !t.quiet && t.options.Quiet != nil {
+			t.quiet = true
+			t.options.Quiet()
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -50,6 +50,8 @@ type Options struct {
 	Drained func()
 	// Hurry asks for the epoch to end early: a task has reached its share of the epoch's memory.
 	Hurry func()
+	// Quiet tells that the task has done all that has arrived; nil if nobody wants to know.
+	Quiet func()
 	Clock func() time.Time
 
 	TransactionalID string

@@ -31,6 +31,7 @@ type Task struct {
 	at       int          // next record in it
 	dirty    bool         // something happened since the last epoch
 	hurried  bool         // the epoch was asked to end early
+	quiet    bool         // that all is done was told in this epoch
 	flushing bool         // holds one of the process's slots for flushes
 	records  int64        // processed in this epoch
 	epoch    int64        // number of the last epoch that this task was a part of

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -27,6 +28,28 @@ func Connect(addr string) (*Cluster, error) {
 		return nil, fmt.Errorf("connect to Kafka at %s: %w", addr, err)
 	}
 	return &Cluster{Addr: addr, kafka: kafka, admin: kadm.NewClient(kafka)}, nil
+}
+
+// Ready waits until the broker has made its own topics for groups and transactions, for which the first run would pay.
+func (c *Cluster) Ready(ctx context.Context) error {
+	producer, err := kgo.NewClient(kgo.SeedBrokers(c.Addr), kgo.TransactionalID("bench-ready"))
+	if err != nil {
+		return fmt.Errorf("connect to Kafka at %s: %w", c.Addr, err)
+	}
+	defer producer.Close()
+	for {
+		_, groups := c.admin.FetchOffsets(ctx, "bench-ready")
+		_, _, transactions := producer.ProducerID(ctx)
+		err := errors.Join(groups, transactions)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the broker's coordinators are not there: %w", err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // Close ends the connection.
@@ -112,9 +135,13 @@ func (c *Cluster) End(ctx context.Context, topic string, committed bool) (map[in
 	return ends, nil
 }
 
-// Committed returns how many records of a topic a group has committed. The topic must hold no transactions.
+// Committed returns how many records of a topic a group has committed: 0 as well while the broker cannot tell. The topic must hold no
+// transactions.
 func (c *Cluster) Committed(ctx context.Context, group, topic string) (uint64, error) {
 	offsets, err := c.admin.FetchOffsets(ctx, group)
+	if kerr.IsRetriable(err) {
+		return 0, nil
+	}
 	if err != nil {
 		return 0, fmt.Errorf("committed offsets of group %s: %w", group, err)
 	}
