@@ -58,6 +58,11 @@ func Load(opts LoadOptions) (*Config, []topology.Finding) {
 	}
 	c.Spec.ApplicationID = c.Settings.ApplicationID
 	c.Spec.Errors = c.errorSpec()
+	for i := range c.Spec.Sources {
+		if start := &c.Spec.Sources[i].Start; start.Value == "" {
+			start.Value = c.Settings.Kafka.Consumer.AutoOffsetReset
+		}
+	}
 	if t := tree.get("tests"); t != nil {
 		c.Tests = testDecoder{found: found}.tests(t)
 	}

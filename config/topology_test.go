@@ -75,7 +75,7 @@ func TestTheWholeTopologyIsDecoded(t *testing.T) {
 				Timestamp: text("value.at"), Start: text("latest"), InvalidTimestamp: text("dead_letter"),
 				Watermark: topology.WatermarkSpec{MaxOutOfOrderness: span(15 * time.Second), IdleTimeout: span(30 * time.Second), MaxFuture: span(time.Hour), AdvanceOnIdle: true},
 			},
-			{Name: text("alerts"), Topic: text("alerts")},
+			{Name: text("alerts"), Topic: text("alerts"), Start: text("earliest")}, // kafka.consumer.auto_offset_reset
 		},
 		Steps: []topology.StepSpec{
 			{
