@@ -67,7 +67,7 @@ func runCommand(ctx context.Context, args []string) error {
 	fs.DurationVar(&o.limit, "limit", 5*time.Minute, "for one run; a run that takes longer is void")
 	fs.Uint64Var(&o.paced.Rate, "rate", 10_000, "records a second of latency workloads")
 	fs.DurationVar(&o.paced.Warm, "warm", 15*time.Second, "of latency workloads, not counted; whole seconds")
-	fs.DurationVar(&o.paced.Measure, "measure", 30*time.Second, "of latency workloads; whole seconds")
+	fs.DurationVar(&o.paced.Measure, "measure", 20*time.Second, "of latency workloads; whole seconds")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 // flight, and a batch is sent again with the sequence number that it had.
 type stream struct {
 	to       record.TopicPartition
+	boxes    []*record.Outbox
 	batches  []batch
 	next     int   // first batch not sent
 	acked    int   // first batch not acknowledged
@@ -38,33 +39,64 @@ func (s *stream) fail(err error) {
 	}
 }
 
+// A batch is a run of a stream's records. It is laid out for sarama when it is sent, and again if it is sent again, so
+// that only what is being sent needs the room.
 type batch struct {
-	from, to  int // records in the slab
-	bytes     int
-	first     int64 // timestamp of the first record, ms
-	newest    int64
-	sequence  int32
-	numbered  bool
-	addresses []*sarama.Record
+	box      int           // the outbox that it begins in
+	start    record.Cursor // before its first record
+	count    int
+	bytes    int
+	first    int64 // timestamp of the first record, ms
+	newest   int64
+	sequence int32
+	numbered bool
 }
 
-// The slab holds the records of an epoch in the form that sarama encodes. Its memory is used again by the next epoch, so
-// that a produced record costs no heap object. Blocks keep the records' addresses stable while it grows.
-type slab struct {
-	blocks    [][]sarama.Record
-	addresses []*sarama.Record
-	used      int
-}
-
-const slabBlock = 4096
-
-func (s *slab) take() *sarama.Record {
-	if s.used == len(s.blocks)*slabBlock {
-		s.blocks = append(s.blocks, make([]sarama.Record, slabBlock))
+// streams cuts the outboxes into batches. Boxes of the same partition follow each other in the order given.
+func streams(boxes []*record.Outbox, batchBytes int, latest int64) []*stream {
+	byPartition := map[record.TopicPartition]*stream{}
+	var order []*stream
+	for _, b := range boxes {
+		if b.Count == 0 {
+			continue // a stream without batches would never be acknowledged
+		}
+		st := byPartition[b.To]
+		if st == nil {
+			st = &stream{to: b.To}
+			byPartition[b.To] = st
+			order = append(order, st)
+		}
+		st.boxes = append(st.boxes, b)
 	}
-	r := &s.blocks[s.used/slabBlock][s.used%slabBlock]
-	s.used++
-	return r
+	for _, st := range order {
+		for i := range st.boxes {
+			st.cut(i, batchBytes, latest)
+		}
+	}
+	return order
+}
+
+func (s *stream) cut(box, limit int, latest int64) {
+	cursor := s.boxes[box].Walk()
+	for {
+		before := cursor
+		in, ok := cursor.Next()
+		if !ok {
+			return
+		}
+		size := recordOverhead + len(in.Key) + len(in.Value)
+		for _, h := range in.Headers {
+			size += recordOverhead + len(h.Key) + len(h.Value)
+		}
+		at := written(in.Timestamp, latest)
+		if len(s.batches) == 0 || s.batches[len(s.batches)-1].bytes+size > limit {
+			s.batches = append(s.batches, batch{box: box, start: before, first: at, newest: at})
+		}
+		b := &s.batches[len(s.batches)-1]
+		b.count++
+		b.bytes += size
+		b.newest = max(b.newest, at)
+	}
 }
 
 // recordOverhead is an upper bound of a record's framing in a batch, without headers.
@@ -77,58 +109,48 @@ const futureLimit = 50 * time.Minute
 // written is a record's timestamp as it goes to the broker, which takes none before 1970 and none far in the future.
 func written(timestamp, latest int64) int64 { return max(0, min(timestamp, latest)) }
 
-// streams lays the outboxes out as batches. Boxes of the same partition follow each other in the order given.
-func (s *slab) streams(boxes []*record.Outbox, batchBytes int) []*stream {
-	s.used = 0
-	byPartition := map[record.TopicPartition]*stream{}
-	var order []*stream
-	grouped := map[*stream][]*record.Outbox{}
-	for _, b := range boxes {
-		if b.Count == 0 {
-			continue // a stream without batches would never be acknowledged
-		}
-		st := byPartition[b.To]
-		if st == nil {
-			st = &stream{to: b.To}
-			byPartition[b.To] = st
-			order = append(order, st)
-		}
-		grouped[st] = append(grouped[st], b)
-	}
-	latest := time.Now().Add(futureLimit).UnixMilli()
-	for _, st := range order {
-		for _, b := range grouped[st] {
-			s.lay(st, b, batchBytes, latest)
-		}
-	}
-	s.address(order)
-	return order
+// The slab holds the records of the requests that are being made in the form that sarama encodes. sarama has encoded
+// them when AsyncProduce returns, so its memory is used again by the next ones, and a produced record costs no heap
+// object. Blocks keep the records' addresses stable while it grows.
+type slab struct {
+	blocks    [][]sarama.Record
+	addresses []*sarama.Record
+	used      int
 }
 
-func (s *slab) lay(st *stream, box *record.Outbox, limit int, latest int64) {
-	for cursor := box.Walk(); ; {
+const slabBlock = 4096
+
+func (s *slab) reset() { s.used, s.addresses = 0, s.addresses[:0] }
+
+func (s *slab) take() *sarama.Record {
+	if s.used == len(s.blocks)*slabBlock {
+		s.blocks = append(s.blocks, make([]sarama.Record, slabBlock))
+	}
+	r := &s.blocks[s.used/slabBlock][s.used%slabBlock]
+	s.used++
+	return r
+}
+
+// lay puts a batch's records into the slab.
+func (s *slab) lay(st *stream, b *batch, latest int64) []*sarama.Record {
+	from := len(s.addresses)
+	cursor := b.start
+	for box, n := b.box, 0; n < b.count; {
 		in, ok := cursor.Next()
 		if !ok {
-			return
+			box++
+			cursor = st.boxes[box].Walk()
+			continue
 		}
-		at := written(in.Timestamp, latest)
-		size := recordOverhead + len(in.Key) + len(in.Value)
-		for _, h := range in.Headers {
-			size += recordOverhead + len(h.Key) + len(h.Value)
-		}
-		if len(st.batches) == 0 || st.batches[len(st.batches)-1].bytes+size > limit {
-			st.batches = append(st.batches, batch{from: s.used, first: at, newest: at})
-		}
-		b := &st.batches[len(st.batches)-1]
 		r := s.take()
 		r.Key, r.Value = in.Key, in.Value
 		setHeaders(r, in.Headers)
-		r.OffsetDelta = int64(s.used - 1 - b.from)
-		r.TimestampDelta = time.Duration(at-b.first) * time.Millisecond
-		b.to = s.used
-		b.bytes += size
-		b.newest = max(b.newest, at)
+		r.OffsetDelta = int64(n)
+		r.TimestampDelta = time.Duration(written(in.Timestamp, latest)-b.first) * time.Millisecond
+		s.addresses = append(s.addresses, r)
+		n++
 	}
+	return s.addresses[from:len(s.addresses):len(s.addresses)]
 }
 
 // setHeaders uses the headers again that the slot had in an earlier epoch.
@@ -145,28 +167,14 @@ func setHeaders(r *sarama.Record, headers []record.Header) {
 	}
 }
 
-// address fills the batches' pointers, which must wait until the slab has stopped growing.
-func (s *slab) address(streams []*stream) {
-	s.addresses = s.addresses[:0]
-	for i := range s.used {
-		s.addresses = append(s.addresses, &s.blocks[i/slabBlock][i%slabBlock])
-	}
-	for _, st := range streams {
-		for i := range st.batches {
-			b := &st.batches[i]
-			b.addresses = s.addresses[b.from:b.to:b.to]
-		}
-	}
-}
-
 // encode returns the batch as sarama sends it, numbered on its first sending.
-func (p *Producer) encode(to record.TopicPartition, b *batch) *sarama.RecordBatch {
-	n := int32(b.to - b.from)
+func (d *delivery) encode(st *stream, b *batch) *sarama.RecordBatch {
+	p := d.producer
 	if !b.numbered {
-		b.sequence, b.numbered = p.sequences[to], true
-		p.sequences[to] = int32((int64(b.sequence) + int64(n)) & 0x7fffffff) // wraps to 0 after the largest int32
+		b.sequence, b.numbered = p.sequences[st.to], true
+		p.sequences[st.to] = int32((int64(b.sequence) + int64(b.count)) & 0x7fffffff) // wraps to 0 after the largest int32
 	}
-	return &sarama.RecordBatch{Version: 2, Codec: p.codec, CompressionLevel: sarama.CompressionLevelDefault, LastOffsetDelta: n - 1,
+	return &sarama.RecordBatch{Version: 2, Codec: p.codec, CompressionLevel: sarama.CompressionLevelDefault, LastOffsetDelta: int32(b.count - 1),
 		FirstTimestamp: time.UnixMilli(b.first), MaxTimestamp: time.UnixMilli(b.newest), ProducerID: p.id, ProducerEpoch: p.epoch,
-		FirstSequence: b.sequence, Records: b.addresses, IsTransactional: p.transactionalID() != nil, PartitionLeaderEpoch: -1}
+		FirstSequence: b.sequence, Records: p.slab.lay(st, b, d.latest), IsTransactional: p.transactionalID() != nil, PartitionLeaderEpoch: -1}
 }

@@ -2,10 +2,13 @@ package kafka
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
 	"millrace/record"
+
+	"github.com/IBM/sarama"
 )
 
 // boxesOf lays out an epoch of small records.
@@ -22,11 +25,22 @@ func boxesOf(topic string, partitions int32, each int) []*record.Outbox {
 	return boxes
 }
 
+// layOut cuts the boxes and lays every batch out, as a delivery does.
+func layOut(s *slab, boxes []*record.Outbox, batchBytes int) []*sarama.Record {
+	s.reset()
+	for _, st := range streams(boxes, batchBytes, math.MaxInt64) {
+		for i := range st.batches {
+			s.lay(st, &st.batches[i], math.MaxInt64)
+		}
+	}
+	return s.addresses
+}
+
 func TestLayingOutCostsNoHeapObjectARecord(t *testing.T) {
 	var s slab
 	boxes := boxesOf("t", 4, 5000)
-	s.streams(boxes, 64<<10) // the first epoch pays for the memory
-	got := testing.AllocsPerRun(10, func() { s.streams(boxes, 64<<10) })
+	layOut(&s, boxes, 64<<10) // the first epoch pays for the memory
+	got := testing.AllocsPerRun(10, func() { layOut(&s, boxes, 64<<10) })
 	if perRecord := got / 20_000; perRecord > 0.01 {
 		t.Errorf("%v heap objects for 20000 records", got)
 	}
@@ -39,7 +53,7 @@ func TestLayingOutAgainLeavesNothingOfTheEpochBefore(t *testing.T) {
 		o := &record.Outbox{}
 		o.Append(nil, nil, headers, 0)
 		var keys []string
-		for _, h := range s.streams([]*record.Outbox{o}, 1<<10)[0].batches[0].addresses[0].Headers {
+		for _, h := range layOut(&s, []*record.Outbox{o}, 1<<10)[0].Headers {
 			keys = append(keys, string(h.Key))
 		}
 		return keys
@@ -57,19 +71,22 @@ func TestLayingOutAgainLeavesNothingOfTheEpochBefore(t *testing.T) {
 
 func TestBatchesKeepTheirLimitAndTheirFirstGoesAlone(t *testing.T) {
 	var s slab
-	st := s.streams(boxesOf("t", 1, 2000), 10_000)[0]
+	st := streams(boxesOf("t", 1, 2000), 10_000, math.MaxInt64)[0]
 	if len(st.batches) < 20 {
 		t.Fatalf("%d batches", len(st.batches))
 	}
 	records := 0
-	for _, b := range st.batches {
+	for i := range st.batches {
+		b := &st.batches[i]
+		s.reset()
+		laid := s.lay(st, b, math.MaxInt64)
 		if b.bytes > 10_000 {
 			t.Errorf("a batch has %d bytes", b.bytes)
 		}
-		if n := len(b.addresses); n != b.to-b.from || b.addresses[n-1].OffsetDelta != int64(n-1) {
-			t.Errorf("a batch of %d records ends with offset %d", n, b.addresses[n-1].OffsetDelta)
+		if n := len(laid); n != b.count || laid[n-1].OffsetDelta != int64(n-1) {
+			t.Errorf("a batch of %d records ends with offset %d", n, laid[n-1].OffsetDelta)
 		}
-		records += len(b.addresses)
+		records += len(laid)
 	}
 	if records != 2000 {
 		t.Errorf("%d records", records)
@@ -95,7 +112,7 @@ func BenchmarkLayOut(b *testing.B) {
 	boxes := boxesOf("t", 8, 10_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		s.streams(boxes, 512<<10)
+		layOut(&s, boxes, 512<<10)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/80_000, "ns/record")
 }

@@ -19,13 +19,14 @@ type delivery struct {
 	answers  chan answer
 	waiting  int              // requests without an answer
 	pending  int              // streams that are not acknowledged to the end
+	latest   int64            // the newest timestamp that is written; see futureLimit
 	dead     map[string]error // addresses that could not be dialled since the last pause
 	pause    backoff
 }
 
 const (
 	maxInFlight     = 3
-	maxRequestBytes = 8 << 20
+	maxRequestBytes = 4 << 20
 )
 
 type sent struct {
@@ -93,6 +94,7 @@ func (d *delivery) ends(ctx context.Context) (map[record.TopicPartition]record.O
 // send puts one batch of each stream that may send into one request a broker, and repeats until nothing more may go.
 func (d *delivery) send() error {
 	for {
+		d.producer.slab.reset()
 		requests := map[*sarama.Broker]*request{}
 		for _, s := range d.streams {
 			if !s.maySend() {
@@ -135,7 +137,7 @@ func (d *delivery) add(requests map[*sarama.Broker]*request, b *sarama.Broker, s
 		return // it goes with the next request
 	}
 	r.bytes += batch.bytes
-	r.body.AddBatch(s.to.Topic, s.to.Partition, d.producer.encode(s.to, batch))
+	r.body.AddBatch(s.to.Topic, s.to.Partition, d.encode(s, batch))
 	r.sent = append(r.sent, sent{s, s.next})
 	s.next++
 	s.inFlight++
@@ -179,7 +181,7 @@ func (d *delivery) acknowledge(s sent, block *sarama.ProduceResponseBlock) {
 	st.acked = s.batch + 1
 	st.end = -1
 	if block.Err == sarama.ErrNoError && block.Offset >= 0 {
-		st.end = block.Offset + int64(st.batches[s.batch].to-st.batches[s.batch].from)
+		st.end = block.Offset + int64(st.batches[s.batch].count)
 	}
 	if st.acked == len(st.batches) {
 		d.pending--

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -255,9 +256,8 @@ func TestACommitThatRunsOutOfTimeSaysWhatWasMissing(t *testing.T) {
 }
 
 func TestADuplicateIsAcknowledgedWithoutItsOffset(t *testing.T) {
-	var s slab
 	out := record.TopicPartition{Topic: "out"}
-	streams := s.streams([]*record.Outbox{box(out.Topic, 0, "a", "b")}, 1<<10)
+	streams := streams([]*record.Outbox{box(out.Topic, 0, "a", "b")}, 1<<10, math.MaxInt64)
 	d := &delivery{producer: &Producer{}, streams: streams, waiting: 1, pending: 1}
 	response := &sarama.ProduceResponse{Blocks: map[string]map[int32]*sarama.ProduceResponseBlock{
 		out.Topic: {0: {Err: sarama.ErrDuplicateSequenceNumber, Offset: -1}}}}

@@ -19,7 +19,7 @@ func (t *trial) backlog(ctx context.Context) (err error) {
 	if err := t.start(); err != nil {
 		return err
 	}
-	var quarter, last sample
+	var quarter, before, last sample
 	caughtUp, err := t.await(ctx, w.Records, func(s sample) {
 		if t.run.FirstSeconds == 0 && s.done > 0 {
 			t.run.FirstSeconds = s.at.Sub(t.process.Started).Seconds()
@@ -27,13 +27,13 @@ func (t *trial) backlog(ctx context.Context) (err error) {
 		if quarter.at.IsZero() && s.done >= w.Records/4 {
 			quarter = s
 		}
-		last = s
+		before, last = last, s
 	})
 	if err != nil {
 		return err
 	}
 	if caughtUp {
-		t.note(quarter, last)
+		t.note(quarter, before, last)
 		if err := t.sizes(ctx); err != nil {
 			return err
 		}
@@ -45,19 +45,20 @@ func (t *trial) backlog(ctx context.Context) (err error) {
 	return t.check(ctx, w.Records)
 }
 
-// note turns two samples into figures. A run that was over within one sample has no steady ones.
-func (t *trial) note(quarter, last sample) {
+// note turns samples into figures. The steady ones end with the last sample in front of the end: there, as in the first one, some records
+// are worked on and not yet committed, so that their cost cancels out. A run that was over within a few samples has none.
+func (t *trial) note(quarter, before, last sample) {
 	t.run.WallSeconds = last.at.Sub(t.process.Started).Seconds()
 	t.run.CPUWhole = micros(last.usage.CPU, last.done)
 	t.run.PeakRSS = last.usage.PeakRSS
 	t.neighbours(quarter, last)
-	rest := last.done - quarter.done
-	if rest == 0 {
+	if before.done < last.done*3/4 || quarter.done >= before.done {
 		return
 	}
-	t.run.CPUSteady = micros(last.usage.CPU-quarter.usage.CPU, rest)
-	t.run.BrokerCPU = micros(last.broker.CPU-quarter.broker.CPU, rest)
-	t.run.RateSteady = float64(rest) / last.at.Sub(quarter.at).Seconds()
+	records := before.done - quarter.done
+	t.run.CPUSteady = micros(before.usage.CPU-quarter.usage.CPU, records)
+	t.run.BrokerCPU = micros(before.broker.CPU-quarter.broker.CPU, records)
+	t.run.RateSteady = float64(records) / before.at.Sub(quarter.at).Seconds()
 }
 
 func micros(cpu time.Duration, records uint64) float64 {
