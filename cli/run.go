@@ -254,13 +254,13 @@ func (r *replica) close() {
 	r.producer.Close()
 }
 
-// limitMemory tells the garbage collector what the job may use: the budget holds what is live, and as much again leaves
-// it room to work lazily. GOMEMLIMIT overrides it.
+// limitMemory tells the garbage collector how lazy it may be. Rows lie outside its heap, which is small therefore: it may
+// grow to three times what is live, up to a bound that leaves room for several epochs. GOGC and GOMEMLIMIT override it.
 func limitMemory(s config.Settings) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(100)
+		debug.SetGCPercent(200)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(2*int64(s.State.MemoryBudget) + 512<<20)
+		debug.SetMemoryLimit(128<<20 + 6*int64(s.Processing.MaxEpochBytes))
 	}
 }

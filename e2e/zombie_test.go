@@ -46,8 +46,9 @@ func TestZombieComesBack(t *testing.T) {
 	}
 }
 
-// The group has given its tasks away and the zombie does not know it yet: nothing in its own process can tell. Only the
-// coordinator can, by the generation that the zombie commits under.
+// The group has given its tasks away and the zombie does not know it yet. It was frozen between two commits, so nothing in
+// its own process has timed out, and it goes on reading. Only the coordinator can stop it, by the generation under which
+// it commits.
 func TestZombieThatHasNotHeard(t *testing.T) {
 	for i := range 3 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -57,7 +58,7 @@ func TestZombieThatHasNotHeard(t *testing.T) {
 			r := newRun(s, runOptions{job: changesJob, seed: seed() + uint64(i), partitions: 4, replicas: 2, settings: settings{session: "2s"}})
 			zombie, other := r.replicas[0], r.replicas[1]
 			other.start(fault{})
-			zombie.start(fault{syscall.SIGSTOP, "commit.begin", 2 + i})
+			zombie.start(fault{syscall.SIGSTOP, "commit.applied", 2 + i})
 			r.feedUntilFrozen(zombie)
 			r.takenOver(other)
 			r.feed(10)
