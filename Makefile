@@ -1,10 +1,10 @@
 # Needs Go. `make test` also uses a real Kafka where the machine can run one (scripts/kafka.sh says how it looks for it).
 
 .DEFAULT_GOAL := help
-.PHONY: help build test quick race bench lint fuzz docs dev
+.PHONY: help build test quick race bench microbench lint fuzz docs dev
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## the static program, ./millrace
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o millrace .
@@ -18,7 +18,10 @@ quick: ## without slow tests and without a real Kafka
 race: ## the quick tests under the race detector (needs a C compiler)
 	go test -race -short -timeout 20m ./...
 
-bench: ## the benchmarks inside the packages
+bench: ## side by side with Kafka Streams on a real Kafka, about 20 minutes (bench/README.md)
+	go run ./bench run && go run ./bench report
+
+microbench: ## the benchmarks inside the packages
 	go test -run '^$$' -bench . -benchmem -timeout 20m ./...
 
 lint: ## gofmt and vet

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"millrace/bench/cluster"
@@ -58,6 +59,11 @@ func compare(ctx context.Context, o runOptions) (err error) {
 		if o.work, err = os.MkdirTemp("", "millrace-bench-"); err != nil {
 			return err
 		}
+		defer func() {
+			if err == nil && !slices.ContainsFunc(c.kept.Runs, func(r results.Run) bool { return r.Void != "" }) {
+				err = os.RemoveAll(o.work) // there is no log that anybody wants to read
+			}
+		}()
 	}
 	if o.work, err = filepath.Abs(o.work); err != nil {
 		return err
@@ -91,7 +97,7 @@ func compare(ctx context.Context, o runOptions) (err error) {
 	if err := kafka.Ready(ready); err != nil {
 		return err
 	}
-	c.bench = &trial.Bench{Cluster: kafka, BrokerPID: broker.PID, Pins: pins, Work: o.work, Limit: o.limit, Paced: o.paced}
+	c.bench = &trial.Bench{Cluster: kafka, BrokerPID: broker.PID, Pins: pins, Work: o.work, Limit: o.limit, Paced: o.paced, Names: names(o, c.ours.(peer.Millrace).Binary)}
 	fmt.Printf("broker %s, logs in %s, figures in %s\n", broker.Addr, o.work, o.out)
 	for _, w := range o.workloads {
 		w.Records = max(1000, uint64(float64(w.Records)*o.scale))
@@ -100,6 +106,18 @@ func compare(ctx context.Context, o runOptions) (err error) {
 		}
 	}
 	return nil
+}
+
+// names is how paths of this machine are written in the figures, which others read.
+func names(o runOptions, binary string) *strings.Replacer {
+	pairs := []string{binary, "millrace", o.work, "WORK"}
+	if home, err := os.UserHomeDir(); err == nil && home != "/" {
+		pairs = append(pairs, home+"/", "~/")
+	}
+	if root, err := filepath.Abs(o.root); err == nil {
+		pairs = append(pairs, root+"/", "")
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 // prepareSides builds what is to be measured.
@@ -168,7 +186,7 @@ func (c *comparison) search(ctx context.Context, w workload.Workload) (peer.Side
 		}
 		var ok bool
 		if best, ok = results.Best(c.kept.Runs[begin:]); !ok {
-			fmt.Println("  no cell of Kafka Streams gave a valid run")
+			fmt.Println("  no cell of Kafka Streams gave a valid run that was long enough for steady figures; it takes no part in the rounds. A larger -scale or -limit may help")
 			return nil, nil
 		}
 	}

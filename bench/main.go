@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -78,7 +79,13 @@ func runCommand(ctx context.Context, args []string) error {
 	if o.workloads, err = workload.Select(workload.All(o.seed), split(*ids)); err != nil {
 		return err
 	}
-	o.command = strings.TrimSpace("go run ./bench run " + strings.Join(args, " "))
+	o.command = "go run ./bench run"
+	fs.Visit(func(f *flag.Flag) {
+		// Where things lay on this machine does not matter to whoever repeats it.
+		if !slices.Contains([]string{"root", "millrace", "work", "out"}, f.Name) {
+			o.command += fmt.Sprintf(" -%s=%s", f.Name, f.Value)
+		}
+	})
 	return compare(ctx, o)
 }
 

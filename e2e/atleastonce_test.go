@@ -51,6 +51,7 @@ func atLeastOnce(j job) job {
 }
 
 func TestAtLeastOnceIsExactWithoutFaults(t *testing.T) {
+	t.Parallel()
 	for _, j := range jobs {
 		t.Run(j.name, func(t *testing.T) {
 			t.Parallel()
@@ -71,6 +72,7 @@ func TestAtLeastOnceIsExactWithoutFaults(t *testing.T) {
 }
 
 func TestAtLeastOnceCountsEveryRecordAfterKills(t *testing.T) {
+	t.Parallel()
 	kills := 12
 	if testing.Short() {
 		kills = 4
@@ -92,6 +94,7 @@ func TestAtLeastOnceCountsEveryRecordAfterKills(t *testing.T) {
 // Without a transaction the changelog can be written and the result not. The rows of the windows that have ended are then
 // gone, and their result must not be.
 func TestAtLeastOnceKeepsResultsThatCouldNotBeWritten(t *testing.T) {
+	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		name := "lives"
 		if killed {

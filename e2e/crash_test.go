@@ -100,6 +100,7 @@ func howMany(quick, onKafka, full int) int {
 // TestCrashSchedules ends a replica at every named place of an epoch's life, brings it back, and expects the exact
 // result. MILLRACE_E2E_SCHEDULES sets how many; 336 are the whole product.
 func TestCrashSchedules(t *testing.T) {
+	t.Parallel()
 	for _, s := range schedules(howMany(30, 40, 200), seed()) {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()

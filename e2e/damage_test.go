@@ -73,6 +73,7 @@ var damages = []damage{
 // TestDamagedFiles: what is on disk is a copy. Whatever happens to it, the result is exact: the damage is found and the
 // rows are restored, or it did not matter.
 func TestDamagedFiles(t *testing.T) {
+	t.Parallel()
 	list := damages
 	if testing.Short() {
 		list = []damage{damages[0], damages[4], damages[8], damages[17]}

@@ -29,6 +29,7 @@ var cuttable = []int16{devbroker.Produce, devbroker.Fetch, devbroker.AddPartitio
 
 // TestBrokerFaultsUnderLoad breaks the brokers in every way that they break in, again and again, while two replicas work.
 func TestBrokerFaultsUnderLoad(t *testing.T) {
+	t.Parallel()
 	rounds := 60
 	if testing.Short() {
 		rounds = 12

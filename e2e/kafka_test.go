@@ -13,6 +13,7 @@ func TestRealKafkaUnderKills(t *testing.T) {
 	if !realKafka() {
 		t.Skipf("%s is not set: there is no real Kafka here", brokersVariable)
 	}
+	t.Parallel()
 	hurts := 10 // a job; two jobs
 	if testing.Short() {
 		hurts = 3

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))) // replicas mostly wait; the flag exists and takes numbers
+		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))) // replicas mostly wait; the flag exists and takes numbers
 	}
 	os.Exit(m.Run())
 }

@@ -77,6 +77,7 @@ func stoppedRun(t *testing.T) (*run, *replica) {
 }
 
 func TestMovedOffsetsAreRefused(t *testing.T) {
+	t.Parallel()
 	for _, by := range []int64{-5, 5} {
 		t.Run(fmt.Sprint(by), func(t *testing.T) {
 			t.Parallel()
@@ -127,6 +128,7 @@ func TestExpiredOffsetsAreTakenFromTheState(t *testing.T) {
 }
 
 func TestLostChangelogIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, disk := range []string{"same", "lost"} {
 		t.Run(disk+"-disk", func(t *testing.T) {
 			t.Parallel()
@@ -159,10 +161,13 @@ func TestChangedPlanIsRefused(t *testing.T) {
 	}
 	r.produce(r.input.take(10))
 	c.start(fault{})
-	r.refused(c, "step user_minutes has changed", "new name")
-	if code := c.stop(); code != 0 {
-		t.Errorf("exit code %d", code)
+	for _, text := range []string{"step user_minutes has changed", "new name"} {
+		poll(t, patience, "it says: "+text, func() bool { return strings.Contains(c.log.String(), text) })
 	}
+	if status, _ := c.get("/readyz"); status == 200 {
+		t.Error("it is ready on the state of another plan")
+	}
+	c.stop() // it may have ended by itself
 	if err := os.WriteFile(r.file, good, 0o600); err != nil {
 		t.Fatal(err)
 	}

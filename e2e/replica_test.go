@@ -128,9 +128,10 @@ func (r *replica) kill() {
 	<-r.done
 }
 
-// stop asks the process to end and returns its exit code.
+// stop asks the process to end and returns its exit code. Before it answers HTTP it has not got to listening to signals.
 func (r *replica) stop() int {
 	r.t.Helper()
+	poll(r.t, 40*time.Second, r.name+" has started", func() bool { return !r.running() || r.address() != "" })
 	r.signal(syscall.SIGTERM)
 	return r.wait(40 * time.Second)
 }

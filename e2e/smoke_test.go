@@ -4,6 +4,7 @@ import "testing"
 
 // TestExactWithoutFaults is the ground that all others stand on.
 func TestExactWithoutFaults(t *testing.T) {
+	t.Parallel()
 	for _, j := range jobs {
 		t.Run(j.name, func(t *testing.T) {
 			t.Parallel()

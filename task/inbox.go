@@ -20,7 +20,6 @@ type queue struct {
 	batches []record.Batch
 	bytes   int
 	end     record.Offset // high watermark as of the last answer
-	next    record.Offset // position of the fetcher
 	heard   bool          // the broker has answered since the start
 }
 
@@ -47,7 +46,7 @@ func (p port) Full() bool {
 func (p port) Offer(b record.Batch) {
 	p.inbox.mu.Lock()
 	q := &p.inbox.queues[p.input]
-	q.end, q.next, q.heard = b.End, b.Next, true
+	q.end, q.heard = b.End, true
 	q.batches = append(q.batches, b)
 	q.bytes += b.Bytes + 64*len(b.Records)
 	p.inbox.mu.Unlock()

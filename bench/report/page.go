@@ -54,7 +54,7 @@ func (p *page) setup() {
 	neighbours, _ := results.SpreadOf(p.counted(), func(r results.Run) (float64, bool) { return r.Neighbours, true })
 	steal, _ := results.SpreadOf(p.counted(), func(r results.Run) (float64, bool) { return r.Steal, true })
 	p.line("| others meanwhile | other processes %.2f cores (at most %.2f), hypervisor %.2f (at most %.2f) |\n", neighbours.Median, neighbours.Most, steal.Median, steal.Most)
-	p.line("Figures are medians of runs whose results were exact, with the least and the most in brackets; a ratio is peer / Millrace.\n")
+	p.line("Figures are medians of runs whose results were exact, with the least and the most in brackets. A ratio above 1 is in Millrace's favour.\n")
 }
 
 // counted are the runs that figures come from.
@@ -79,15 +79,36 @@ func (p *page) of(kind string) []results.Workload {
 	return list
 }
 
-// pair formats a measure of both sides and their ratio, as three cells of a table.
-func (p *page) pair(workload string, decimals int, m results.Measure) string {
-	a, okA := results.SpreadOf(p.Of(workload, p.ours), m)
-	b, okB := results.SpreadOf(p.Of(workload, p.peer), m)
+// better says which way a figure is good; a ratio above 1 is always in Millrace's favour.
+type better int
+
+const (
+	less better = iota
+	more
+	neither // no ratio is shown
+)
+
+// figure is one thing that is compared.
+type figure struct {
+	name, note string
+	decimals   int
+	better     better
+	value      results.Measure
+}
+
+// pair formats a figure of both sides and their ratio, as three cells of a table.
+func (p *page) pair(workload string, f figure) string {
+	a, okA := results.SpreadOf(p.Of(workload, p.ours), f.value)
+	b, okB := results.SpreadOf(p.Of(workload, p.peer), f.value)
 	ratio := "–"
-	if okA && okB && a.Median > 0 {
+	switch {
+	case !okA || !okB || f.better == neither || a.Median == 0 || b.Median == 0:
+	case f.better == less:
 		ratio = fmt.Sprintf("**%.1f**", b.Median/a.Median)
+	case f.better == more:
+		ratio = fmt.Sprintf("**%.1f**", a.Median/b.Median)
 	}
-	return fmt.Sprintf("%s | %s | %s", spread(a, okA, decimals), spread(b, okB, decimals), ratio)
+	return fmt.Sprintf("%s | %s | %s", spread(a, okA, f.decimals), spread(b, okB, f.decimals), ratio)
 }
 
 func spread(s results.Spread, ok bool, decimals int) string {
@@ -113,12 +134,12 @@ func (p *page) cpu(picture string) {
 	p.line("User and system time of the process in microseconds a record, from a quarter of the input to its end.\n")
 	p.line("| Workload | Records | Millrace | Peer | Ratio | Peer's cell |\n|---|---|---|---|---|---|")
 	for _, w := range list {
-		p.line("| %s | %s | %s | %s |", title(w), thousands(w.Records), p.pair(w.ID, 2, results.Score), p.cell(w.ID))
+		p.line("| %s | %s | %s | %s |", title(w), thousands(w.Records), p.pair(w.ID, figure{decimals: 2, value: results.Score}), p.cell(w.ID))
 	}
 	p.line("\nFrom exec to the end of the input, with start-up and, on the JVM, compiling:\n")
 	p.line("| Workload | Millrace | Peer | Ratio |\n|---|---|---|---|")
 	for _, w := range list {
-		p.line("| %s | %s |", title(w), p.pair(w.ID, 2, positive(func(r results.Run) float64 { return r.CPUWhole })))
+		p.line("| %s | %s |", title(w), p.pair(w.ID, figure{decimals: 2, value: positive(func(r results.Run) float64 { return r.CPUWhole })}))
 	}
 	p.line("")
 }
@@ -142,89 +163,14 @@ func thousands(n uint64) string {
 	return fmt.Sprintf("%.3g k", float64(n)/1e3)
 }
 
-// costs are the other figures of the same runs.
-func (p *page) costs() {
-	list := p.of("backlog")
-	if len(list) == 0 {
-		return
-	}
-	for _, t := range []struct {
-		head, note string
-		decimals   int
-		value      func(results.Run) float64
-	}{
-		{"Records a second", "In thousands, on the cores that the process has, from a quarter of the input to its end. Here less of the ratio is better.", 0, func(r results.Run) float64 { return r.RateSteady / 1000 }},
-		{"Memory", "Peak resident memory in MiB. The JVM's heap may grow to 2 GiB unless the cell says otherwise; a smaller one costs it CPU.", 0, func(r results.Run) float64 { return float64(r.PeakRSS) / (1 << 20) }},
-		{"Changelog", "Bytes in the changelog topics a record of input, as they stand at the end.", 1, func(r results.Run) float64 { return float64(r.ChangelogBytes) / float64(r.Records) }},
-		{"Broker", "CPU of the broker in microseconds a record of input.", 2, func(r results.Run) float64 { return r.BrokerCPU }},
-		{"First commit", "Seconds from exec to the first commit.", 2, func(r results.Run) float64 { return r.FirstSeconds }},
-	} {
-		p.line("### %s\n\n%s\n", t.head, t.note)
-		p.line("| Workload | Millrace | Peer | Ratio |\n|---|---|---|---|")
-		for _, w := range list {
-			if _, has := results.SpreadOf(p.Of(w.ID, p.ours), positive(t.value)); has {
-				p.line("| %s | %s |", title(w), p.pair(w.ID, t.decimals, positive(t.value)))
-			}
-		}
-		p.line("")
-	}
-}
-
-func (p *page) recoveries() {
-	list := p.of("recovery")
-	if len(list) == 0 {
-		return
-	}
-	p.line("## After kill -9\n\nFrom the successor's exec to the first result that a reader of committed records sees; both sides are static members.\n")
-	p.line("| Workload | | Millrace | Peer | Ratio | Peer's cell |\n|---|---|---|---|---|---|")
-	for _, w := range list {
-		for _, row := range []struct {
-			name  string
-			value func(results.Recovery) float64
-		}{
-			{"seconds to the first result", func(r results.Recovery) float64 { return r.FirstResultSeconds }},
-			{"CPU seconds until then", func(r results.Recovery) float64 { return r.FirstResultCPU }},
-			{"seconds to the end of the input", func(r results.Recovery) float64 { return r.CaughtUpSeconds }},
-			{"positions in the changelog, in thousands", func(r results.Recovery) float64 { return float64(r.ChangelogSize) / 1000 }},
-			{"positions a second until the first result, in thousands", func(r results.Recovery) float64 { return float64(r.ChangelogSize) / r.FirstResultSeconds / 1000 }},
-		} {
-			p.line("| %s | %s | %s | %s |", title(w), row.name, p.pair(w.ID, 2, func(r results.Run) (float64, bool) {
-				if r.Recovery == nil {
-					return 0, false
-				}
-				return row.value(*r.Recovery), true
-			}), p.cell(w.ID))
+// rate is the load of a latency workload.
+func (p *page) rate(workload string) string {
+	for _, r := range p.Of(workload, p.ours) {
+		if r.Latency != nil {
+			return fmt.Sprintf(", %s/s", thousands(r.Latency.Rate))
 		}
 	}
-	p.line("")
-}
-
-func (p *page) latencies() {
-	list := p.of("latency")
-	if len(list) == 0 {
-		return
-	}
-	p.line("## Latency\n\nMilliseconds from when a record was due to be written to when its result was read as committed. Warm-up is not counted.\n")
-	p.line("| Workload | | Millrace | Peer | Ratio | Peer's cell |\n|---|---|---|---|---|---|")
-	for _, w := range list {
-		for _, row := range []struct {
-			name  string
-			value func(results.Latency) float64
-		}{
-			{"p50", func(l results.Latency) float64 { return l.P50 }},
-			{"p99", func(l results.Latency) float64 { return l.P99 }},
-			{"p99.9", func(l results.Latency) float64 { return l.P999 }},
-			{"most", func(l results.Latency) float64 { return l.Max }},
-		} {
-			p.line("| %s | %s | %s | %s |", title(w), row.name, p.pair(w.ID, 1, func(r results.Run) (float64, bool) {
-				if r.Latency == nil {
-					return 0, false
-				}
-				return row.value(*r.Latency), true
-			}), p.cell(w.ID))
-		}
-	}
-	p.line("")
+	return ""
 }
 
 // guarantees compares each side with itself: workload W2a is W2 at least once.
@@ -267,7 +213,7 @@ func (p *page) grid() {
 	if len(cells) == 0 {
 		return
 	}
-	p.line("## The peer's cells\n\nEach was run once before the rounds; the best one took part in them. CPU in microseconds a record; for R seconds to the first result, for L the p99 in ms.\n")
+	p.line("## The peer's cells\n\nWhere there is more than one for a workload, each was run once before the rounds, and the best one took part in them. CPU in microseconds a record; for R seconds to the first result, for L the p99 in ms.\n")
 	p.line("| Workload | Cell | Figure |\n|---|---|---|")
 	for _, r := range p.Runs {
 		if r.Cell == "" || r.Round > 0 {

@@ -25,7 +25,7 @@ func sample() *results.Comparison {
 		case "R1":
 			r.Recovery = &results.Recovery{ChangelogSize: 1_000_000, FirstResultSeconds: cpu, FirstResultCPU: 1, CaughtUpSeconds: 2}
 		case "L1":
-			r.Latency = &results.Latency{P50: cpu, P99: 2 * cpu, P999: 3 * cpu, Max: 4 * cpu}
+			r.Latency = &results.Latency{P50: cpu, P99: 2 * cpu, P999: 3 * cpu, Max: 4 * cpu, Rate: 10_000}
 		}
 		c.Runs = append(c.Runs, r)
 	}
@@ -46,7 +46,7 @@ func TestPageHasMediansAndRatiosOfValidRuns(t *testing.T) {
 	for _, want := range []string{
 		"| W2: count <per> user | 3 M | 0.60 (0.50–0.70) | 6.00 (5.50–6.50) | **10.0** | batches |",
 		"| R1: kill -9 | seconds to the first result | 0.60 (0.50–0.70) | 6.00 (5.50–6.50) | **10.0** | batches |",
-		"| L1: paced | p99 | 1.2 (1.0–1.4) | 12.0 (11.0–13.0) | **10.0** | batches |",
+		"| L1: paced, 10 k/s | p99 | 1.2 (1.0–1.4) | 12.0 (11.0–13.0) | **10.0** | batches |",
 		"| W2 | batches+memory | 7.00 |",
 		"| W2 | 1.00 | 1.00 |",
 		"- **memory**: windows in memory instead of RocksDB: `store=memory`",

@@ -78,7 +78,8 @@ type Latency struct {
 
 // Recovery is what followed a kill -9, from the exec of the successor.
 type Recovery struct {
-	ChangelogSize      int64   // positions in the changelog when it was killed
+	DoneAtKill         uint64  // records that were committed
+	ChangelogSize      int64   // positions in the changelog at that time
 	FirstResultSeconds float64 // to the first result that a reader of committed records sees
 	FirstResultCPU     float64 // CPU seconds until then
 	CaughtUpSeconds    float64

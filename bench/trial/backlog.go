@@ -27,7 +27,9 @@ func (t *trial) backlog(ctx context.Context) (err error) {
 		if quarter.at.IsZero() && s.done >= w.Records/4 {
 			quarter = s
 		}
-		before, last = last, s
+		if s.done > last.done {
+			before, last = last, s
+		}
 	})
 	if err != nil {
 		return err
@@ -45,14 +47,14 @@ func (t *trial) backlog(ctx context.Context) (err error) {
 	return t.check(ctx, w.Records)
 }
 
-// note turns samples into figures. The steady ones end with the last sample in front of the end: there, as in the first one, some records
-// are worked on and not yet committed, so that their cost cancels out. A run that was over within a few samples has none.
+// note turns samples into figures. The steady ones reach from one commit to another, the last but one: right behind each some records
+// are worked on already, so that their cost cancels out. A run that was over within a few samples has none.
 func (t *trial) note(quarter, before, last sample) {
 	t.run.WallSeconds = last.at.Sub(t.process.Started).Seconds()
 	t.run.CPUWhole = micros(last.usage.CPU, last.done)
 	t.run.PeakRSS = last.usage.PeakRSS
 	t.neighbours(quarter, last)
-	if before.done < last.done*3/4 || quarter.done >= before.done {
+	if before.done < last.done/2 || quarter.done >= before.done {
 		return
 	}
 	records := before.done - quarter.done

@@ -43,6 +43,9 @@ func (t *trial) latency(ctx context.Context) error {
 	if err := t.start(); err != nil {
 		return err
 	}
+	if ready, err := t.firstPassed(ctx, tail); err != nil || !ready {
+		return err
+	}
 	warm := t.Paced.Rate * uint64(t.Paced.Warm/time.Second)
 	schedule := cluster.Schedule{Begin: time.Now().Add(time.Second), Rate: t.Paced.Rate, Records: warm + t.Paced.Rate*uint64(t.Paced.Measure/time.Second)}
 	t.run.Records = schedule.Records
@@ -56,6 +59,15 @@ func (t *trial) latency(ctx context.Context) error {
 		t.void(a.problem)
 	}
 	return nil
+}
+
+// firstPassed waits until the side works: how long it takes to start is not what is asked here.
+func (t *trial) firstPassed(ctx context.Context, tail *cluster.Tail) (bool, error) {
+	one := cluster.Schedule{Begin: time.Now(), Rate: 1, Records: 1}
+	if err := cluster.Pace(ctx, t.Cluster.Addr, t.assigned.In, t.workload().Stream, one); err != nil {
+		return false, err
+	}
+	return t.firstCommitted(ctx, tail)
 }
 
 // follow reads results while another goroutine writes, until all have come.
@@ -88,7 +100,7 @@ func (t *trial) follow(ctx context.Context, schedule cluster.Schedule, warm uint
 		a.problem = errors.Join(a.problem, err) // the process ended
 	} else if !begin.at.IsZero() {
 		t.neighbours(begin, last)
-		t.run.CPUSteady = micros(last.usage.CPU-begin.usage.CPU, max(1, last.done-begin.done))
+		t.run.CPUSteady = micros(last.usage.CPU-begin.usage.CPU, max(1, last.done-min(last.done, begin.done)))
 		t.run.PeakRSS = last.usage.PeakRSS
 	}
 	cancel()

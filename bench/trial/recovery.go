@@ -42,7 +42,11 @@ func (t *trial) recovery(ctx context.Context) error {
 	if err := t.sizes(ctx); err != nil {
 		return err
 	}
-	t.run.Recovery = &results.Recovery{ChangelogSize: t.run.ChangelogSize}
+	done, err := t.Cluster.Committed(ctx, t.assigned.App, t.assigned.In)
+	if err != nil {
+		return err
+	}
+	t.run.Recovery = &results.Recovery{DoneAtKill: done, ChangelogSize: t.run.ChangelogSize}
 	if err := t.Cluster.Preload(ctx, t.assigned.In, w.Stream, w.Records, total); err != nil {
 		return err
 	}
@@ -89,23 +93,31 @@ func (t *trial) succeed(ctx context.Context, total uint64) error {
 	return t.check(ctx, total)
 }
 
-// firstResult waits for a record of the successor.
+// firstResult waits for a record of the successor, and notes what it has cost.
 func (t *trial) firstResult(ctx context.Context, tail *cluster.Tail) (bool, error) {
+	if seen, err := t.firstCommitted(ctx, tail); err != nil || !seen {
+		return false, err
+	}
+	t.run.Recovery.FirstResultSeconds = time.Since(t.process.Started).Seconds()
+	cpu, err := t.cpuNow()
+	t.run.Recovery.FirstResultCPU = cpu
+	return true, err
+}
+
+// firstCommitted waits for any result; it returns false, and makes the run void, when none comes.
+func (t *trial) firstCommitted(ctx context.Context, tail *cluster.Tail) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, t.Limit)
 	defer cancel()
 	seen := false
 	for !seen {
 		err := tail.Next(limited, func(*kgo.Record) { seen = true })
 		if errors.Is(err, context.DeadlineExceeded) {
-			t.void(fmt.Errorf("no result within %s of the restart", t.Limit))
+			t.void(fmt.Errorf("no result within %s of the start", t.Limit))
 			return false, nil
 		}
 		if err != nil {
 			return false, err
 		}
 	}
-	t.run.Recovery.FirstResultSeconds = time.Since(t.process.Started).Seconds()
-	cpu, err := t.cpuNow()
-	t.run.Recovery.FirstResultCPU = cpu
-	return true, err
+	return true, nil
 }

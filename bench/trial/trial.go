@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"millrace/bench/cluster"
@@ -29,6 +30,8 @@ type Bench struct {
 	Work      string        // folder for logs and state
 	Limit     time.Duration // for one run
 	Paced     Paced         // of latency trials
+	// Names replaces paths of this machine in what is kept of command lines.
+	Names *strings.Replacer
 
 	inputs  map[string]bool
 	oracles map[string]any
@@ -95,10 +98,18 @@ func (t *trial) tidy(ctx context.Context) error {
 // start starts the side's process on the processor's cores.
 func (t *trial) start() error {
 	line := t.side.Invocation(t.assigned)
-	t.run.Args, t.run.Env = line.Args, line.Env
+	t.run.Args, t.run.Env = t.named(line.Args), t.named(line.Env)
 	p, err := process.Start(process.Command{Args: append(process.Prefix(t.Pins.Processor), line.Args...), Env: line.Env, Log: t.log()})
 	t.process = p
 	return err
+}
+
+func (t *trial) named(words []string) []string {
+	var named []string
+	for _, w := range words {
+		named = append(named, t.Names.Replace(w))
+	}
+	return named
 }
 
 // stop ends the process cleanly; failing to is the side's fault.

@@ -110,12 +110,12 @@ func stateless() []Workload {
 	more := []string{"batches+g1", "batches+threads2", "batches+streamsgroup"}
 	return []Workload{
 		{ID: "W0", Title: "passthrough", Kind: Backlog, Job: Passthrough, Records: 6_000_000, Cells: cells, More: more, Default: true},
-		{ID: "W0a", Title: "passthrough, at least once", Kind: Backlog, Job: Passthrough, Records: 6_000_000, AtLeastOnce: true, Cells: cells, More: more},
+		{ID: "W0a", Title: "W0 at least once", Kind: Backlog, Job: Passthrough, Records: 6_000_000, AtLeastOnce: true, Cells: cells, More: more},
 		{ID: "W1", Title: "filter (1 of 6) and map, JSON to JSON", Kind: Backlog, Job: Filter, Records: 6_000_000, Cells: []string{"default", "batches", "batches+jackson"}, More: more, Default: true},
-		{ID: "W1b", Title: "the same, order of fields changing", Kind: Backlog, Job: Filter, Records: 6_000_000, Stream: clicks.Stream{Variant: clicks.Shuffled},
+		{ID: "W1b", Title: "W1 with the order of fields changing", Kind: Backlog, Job: Filter, Records: 6_000_000, Stream: clicks.Stream{Variant: clicks.Shuffled},
 			Cells: []string{"batches", "batches+jackson"}},
 		// The scanner of the peer is no JSON parser and would take the wrong "type" here.
-		{ID: "W1c", Title: "the same, 320 B with escapes and nesting", Kind: Backlog, Job: Filter, Records: 3_000_000, Stream: clicks.Stream{Variant: clicks.Nested},
+		{ID: "W1c", Title: "W1 with 320 B, escapes and nesting", Kind: Backlog, Job: Filter, Records: 3_000_000, Stream: clicks.Stream{Variant: clicks.Nested},
 			Cells: []string{"batches+jackson"}},
 	}
 }
@@ -127,10 +127,10 @@ func stateful() []Workload {
 	million := clicks.Stream{Users: 1_000_000}
 	return []Workload{
 		{ID: "W2", Title: "count per user and minute, 10 k users", Kind: Backlog, Job: Count, Records: 4_000_000, Cells: small, More: more, Default: true},
-		{ID: "W2a", Title: "the same, at least once", Kind: Backlog, Job: Count, Records: 4_000_000, AtLeastOnce: true, Cells: small, More: more},
-		{ID: "W2s", Title: "the same, commits of 1 s", Kind: Backlog, Job: Count, Records: 4_000_000, Commit: time.Second, Cells: small, More: more},
+		{ID: "W2a", Title: "W2 at least once", Kind: Backlog, Job: Count, Records: 4_000_000, AtLeastOnce: true, Cells: small, More: more},
+		{ID: "W2s", Title: "W2 with commits of 1 s", Kind: Backlog, Job: Count, Records: 4_000_000, Commit: time.Second, Cells: small, More: more},
 		{ID: "W3", Title: "count per user and minute, 1 M users", Kind: Backlog, Job: Count, Records: 2_000_000, Stream: million, Cells: large, More: more, Default: true},
-		{ID: "W3a", Title: "the same, at least once", Kind: Backlog, Job: Count, Records: 2_000_000, Stream: million, AtLeastOnce: true, Cells: large, More: more},
+		{ID: "W3a", Title: "W3 at least once", Kind: Backlog, Job: Count, Records: 2_000_000, Stream: million, AtLeastOnce: true, Cells: large, More: more},
 		{ID: "W4", Title: "headline: 10 M users, commits of 10 s", Kind: Backlog, Job: Count, YAML: "count-large.yaml", Records: 30_000_000,
 			Stream: clicks.Stream{Users: 10_000_000, Rate: 500_000}, Commit: 10 * time.Second, Session: time.Minute,
 			Cells: []string{"batches+cache512+heap4g"}, More: []string{"batches+cache512+heap4g+transactional", "batches+cache512+heap4g+memory"}},
@@ -146,8 +146,8 @@ func others() []Workload {
 		{ID: "R1", Title: "kill -9, disk kept, 1 M users", Kind: Recovery, Job: Count, Records: 1_000_000, Stream: million, Session: 10 * time.Second, Cells: restart, Default: true},
 		{ID: "R2", Title: "kill -9, disk lost, 1 M users", Kind: Recovery, Job: Count, Records: 1_000_000, Stream: million, Session: 10 * time.Second, LoseDisk: true, Cells: restart[:1],
 			More: restart[1:], Default: true},
-		{ID: "L1", Title: "passthrough at 10 k/s, commits of 100 ms", Kind: Latency, Job: Passthrough, Cells: paced[:1], More: paced[1:], Default: true},
-		{ID: "L1f", Title: "passthrough at 10 k/s, commits of 10 ms", Kind: Latency, Job: Passthrough, Commit: 10 * time.Millisecond, Cells: paced},
+		{ID: "L1", Title: "passthrough, commits of 100 ms", Kind: Latency, Job: Passthrough, Cells: paced[:1], More: paced[1:], Default: true},
+		{ID: "L1f", Title: "passthrough, commits of 10 ms", Kind: Latency, Job: Passthrough, Commit: 10 * time.Millisecond, Cells: paced},
 	}
 	for _, partitions := range []int{1, 4, 16, 64} {
 		list = append(list, Workload{ID: fmt.Sprintf("S%d", partitions), Title: fmt.Sprintf("count per user and minute, 10 k users, %d partitions", partitions), Kind: Backlog, Job: Count,
