@@ -81,7 +81,7 @@ func TestAtLeastOnceCountsEveryRecordAfterKills(t *testing.T) {
 		t.Run(j.name, func(t *testing.T) {
 			t.Parallel()
 			replay(t)
-			r := newRun(newSite(t), runOptions{job: atLeastOnce(j), seed: seed(), partitions: 4, replicas: 2, settings: settings{guarantee: "at_least_once"}})
+			r := newRun(newSite(t), runOptions{job: atLeastOnce(j), seed: seed(), partitions: 4, replicas: 2, static: mustBeStatic(), settings: settings{guarantee: "at_least_once"}})
 			r.start()
 			r.feed(10)
 			r.killAtRandom(rand.New(rand.NewPCG(seed(), uint64(40+i))), kills)

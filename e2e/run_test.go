@@ -115,7 +115,7 @@ const patience = 45 * time.Second // for anything that should happen; a busy mac
 func (r *run) committed() {
 	r.t.Helper()
 	if !polled(patience, r.allCommitted) {
-		r.t.Fatalf("the group did not commit the input within %s: %s", patience, r.lag())
+		r.t.Fatalf("the group did not commit the input within %s: %s; %s", patience, r.lag(), r.group())
 	}
 }
 
@@ -137,6 +137,15 @@ func (r *run) lag() string {
 		}
 	}
 	return ""
+}
+
+// group describes the consumer group, as far as it can be looked into.
+func (r *run) group() string {
+	if r.site.broker == nil {
+		return "the group is in a real Kafka"
+	}
+	state, members := r.site.broker.GroupState(r.application)
+	return fmt.Sprintf("group %s with %d members %v", state, len(members), members)
 }
 
 // read reads what a read_committed reader sees. The late topic is read last: it may only be newer.

@@ -289,6 +289,30 @@ func TestAStartFromBeforeARevocationIsVoid(t *testing.T) {
 	}
 }
 
+// The same for one that was through before it could be told to end.
+func TestAVoidStartIsNotRun(t *testing.T) {
+	b := newBench(t, nil)
+	id := record.TaskID{Partition: 2}
+	o := b.manager.options.Task
+	o.CacheBytes = 1 << 20
+	k, err := task.Start(t.Context(), id, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.await("the start comes back", func() bool {
+		m := b.manager
+		m.want, m.fenced = map[record.TaskID]bool{id: true}, true
+		a := &attempt{cancel: func() {}, void: true}
+		m.starting[id] = a
+		m.started(id, a, k, nil)
+		if m.running[id] != nil || !m.closing[id] {
+			t.Errorf("running %v, closing %v", m.running[id] != nil, m.closing[id])
+		}
+		return true
+	})
+	b.await("it starts anew", func() bool { return b.manager.running[id] != nil && b.manager.running[id].task != k })
+}
+
 func (b *bench) hold(wait func(context.Context, record.TopicPartition) error) {
 	b.brokers.mu.Lock()
 	defer b.brokers.mu.Unlock()

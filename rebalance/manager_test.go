@@ -161,6 +161,7 @@ func TestLostTasksKeepTheirStates(t *testing.T) {
 		t.Fatal("something was committed that is not ours any more")
 	}
 	b.until(t, "lost", func() bool { return slices.Equal(b.revoked, []string{"0_0", "0_1", "lost"}) })
+	b.await("both states are kept", func() bool { return len(b.manager.kept) == 2 && len(b.manager.closing) == 0 })
 	b.restored()
 	b.assign(0)
 	b.committedUpTo(0)

@@ -64,6 +64,9 @@ func (e *badgerEngine) Get(key []byte) ([]byte, bool, error) {
 		return nil, false, fmt.Errorf("read the store in %s: %w", e.path, err)
 	}
 	value, err := item.ValueCopy(nil)
+	if err == nil {
+		err = whole(item, value)
+	}
 	if err != nil {
 		return nil, false, fmt.Errorf("read the store in %s: %w", e.path, err)
 	}
@@ -72,6 +75,14 @@ func (e *badgerEngine) Get(key []byte) ([]byte, bool, error) {
 	}
 	_, value, err = unpackRow(item.Key(), value)
 	return value, err == nil, err
+}
+
+// whole finds out what Badger only logs: a large value that it cannot read of its value log comes back empty.
+func whole(item *badger.Item, value []byte) error {
+	if len(value) == 0 && item.ValueSize() > 0 {
+		return errors.New("a value cannot be read of Badger's value log")
+	}
+	return nil
 }
 
 func (e *badgerEngine) Range(prefix []byte, visit func(key, value []byte) bool) error {
@@ -84,6 +95,9 @@ func (e *badgerEngine) Range(prefix []byte, visit func(key, value []byte) bool) 
 	for it.Rewind(); it.Valid(); it.Next() {
 		more := true
 		err := it.Item().Value(func(value []byte) error {
+			if err := whole(it.Item(), value); err != nil {
+				return err
+			}
 			key, value, err := unpackRow(it.Item().Key(), value)
 			if err == nil {
 				more = visit(key, value)

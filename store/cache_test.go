@@ -166,13 +166,14 @@ func TestARowIsReadFromTheEngineOnce(t *testing.T) {
 func TestARowThatChangesInFlightStaysDirty(t *testing.T) {
 	b := newBench(t, 1<<20)
 	b.engine.hold = make(chan struct{}, 1)
-	for i, change := range []func(){func() { b.save(0, "k", "2") }, func() { b.remove(0, "k") }, func() { b.save(0, "k", "3") }} {
-		b.save(0, "k", "1")
+	for i, change := range []func(k string){func(k string) { b.save(0, k, "2") }, func(k string) { b.remove(0, k) }, func(k string) { b.save(0, k, "3") }} {
+		k := fmt.Sprint("k", i)
+		b.save(0, k, "1")
 		b.commit()
 		b.StartFlush(b.now)
-		change()
+		change(k)
 		b.commit()
-		want := b.load(0, "k")
+		want := b.load(0, k)
 		b.engine.hold <- struct{}{}
 		if _, done, err := b.Flushed(true); !done || err != nil {
 			t.Fatal(done, err)
@@ -180,7 +181,7 @@ func TestARowThatChangesInFlightStaysDirty(t *testing.T) {
 		b.engine.hold <- struct{}{}
 		b.flush()
 		b.reopen(1 << 20)
-		if got := b.load(0, "k"); got != want {
+		if got := b.load(0, k); got != want {
 			t.Errorf("change %d: the engine has %q, want %q", i, got, want)
 		}
 		b.end = b.Position(0)

@@ -59,8 +59,8 @@ func historyChanges(e int) (rows []change) {
 	for i := range 5 { // never touched again: a table that goes missing takes some along
 		rows = append(rows, change{1, fmt.Sprint("once ", e, " ", i), []byte("v")})
 	}
-	if e%10 == 3 {
-		rows = append(rows, change{0, "large", []byte(strings.Repeat(fmt.Sprint(e), 1<<20))})
+	if e == 3 || e == 33 { // goes to the value log
+		rows = append(rows, change{0, fmt.Sprint("large ", e), []byte(strings.Repeat("large", 1<<20/4))})
 	}
 	return rows
 }

@@ -87,7 +87,18 @@ func TestAnEpochGrowsWhileTheOneBeforeIsUndecided(t *testing.T) {
 	if got := b.results("out"); got != `a={"n":3} b={"n":1}` {
 		t.Errorf("the second one made it %s", got)
 	}
-	if b.offsets[tp("in", 0)].Next != 4 {
+	b.input("c 5")
+	in.Sink.Offer(record.Batch{From: in.From, Records: b.logs[in.From][4:], Next: 5, End: 5})
+	h.work()
+	h.epoch()
+	n := 0
+	for p := range int32(4) {
+		n += len(b.logs[tp("out", p)])
+	}
+	if n != 4 {
+		t.Errorf("%d results of three epochs, want 4: outputs are written once", n)
+	}
+	if b.offsets[tp("in", 0)].Next != 5 {
 		t.Errorf("offset %d", b.offsets[tp("in", 0)].Next)
 	}
 }

@@ -75,6 +75,32 @@ func TestSilenceMakesAnInputIdle(t *testing.T) {
 	}
 }
 
+// An input whose end is known but cannot be read yet, because of an open transaction, is not silent; silence begins when it
+// is read.
+func TestAnOpenTransactionIsNoSilence(t *testing.T) {
+	b := newBench(t, windowJob(", idle_timeout: 30s"))
+	b.input("a 5")
+	h := b.start(nil)
+	h.offer()
+	h.work()
+	in := h.Readings()[0]
+	in.Sink.Offer(record.Batch{From: in.From, Next: 1, End: 4})
+	h.work()
+	for _, c := range []struct {
+		by   time.Duration
+		idle bool
+	}{{time.Minute, false}, {0, false}, {30*time.Second - 1, false}, {1, true}} {
+		b.now = b.now.Add(c.by)
+		if err := h.Tick(); err != nil || h.instance.IsIdle(0) != c.idle {
+			t.Errorf("after %v: idle %v, %v", c.by, h.instance.IsIdle(0), err)
+		}
+		if c.by == time.Minute { // it was aborted: offsets without a record
+			in.Sink.Offer(record.Batch{From: in.From, Next: 4, End: 4})
+			h.work()
+		}
+	}
+}
+
 func TestWithoutATimeoutAnInputIsNeverIdle(t *testing.T) {
 	b := newBench(t, windowJob(""))
 	b.input("a 5")
