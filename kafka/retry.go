@@ -2,8 +2,14 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"os"
 	"time"
+
+	"github.com/IBM/sarama"
 )
 
 // backoff grows from 1 ms to 100 ms: a coordinator that still writes the markers of the last transaction is ready after a
@@ -40,5 +46,23 @@ func retry(ctx context.Context, attempt func() error) error {
 	}
 }
 
-// Transient tells whether time may heal an error: the brokers are away, or busy with themselves.
-func Transient(err error) bool { return err != nil && kindOf(err) == retriable }
+// Transient tells whether time may heal an error: the brokers are away, or busy with themselves. An error that is not
+// known to come from them, such as a refusal of our own, is not transient.
+func Transient(err error) bool {
+	if err == nil || kindOf(err) != retriable {
+		return false
+	}
+	var code sarama.KError
+	var transport net.Error
+	switch {
+	case errors.As(err, &code), errors.As(err, &transport):
+		return true
+	}
+	for _, known := range []error{io.EOF, io.ErrUnexpectedEOF, os.ErrDeadlineExceeded, context.DeadlineExceeded, net.ErrClosed,
+		sarama.ErrOutOfBrokers, sarama.ErrNotConnected, sarama.ErrControllerNotAvailable, sarama.ErrBrokerNotFound, sarama.ErrIncompleteResponse} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}

@@ -118,7 +118,7 @@ func (m *Manager) release(ids []record.TaskID) {
 	}
 	if len(running) > 0 {
 		for _, id := range running { // no more input; what has arrived and is not processed is the next owner's
-			for _, r := range m.running[id].task.Readings() {
+			for _, r := range m.running[id].readings {
 				m.options.Fetcher.Remove(r.From)
 			}
 		}

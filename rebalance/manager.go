@@ -105,9 +105,9 @@ type Manager struct {
 
 // worker is a running task.
 type worker struct {
-	task   *task.Task
-	cancel context.CancelFunc
-	failed bool
+	task     *task.Task
+	readings []task.Reading // what it is fed, as of its start
+	cancel   context.CancelFunc
 }
 
 // New returns a manager without tasks.

@@ -133,7 +133,7 @@ func (m *Manager) failed(id record.TaskID, err error) {
 
 func (m *Manager) run(id record.TaskID, t *task.Task) {
 	ctx, cancel := context.WithCancel(m.ctx)
-	w := &worker{task: t, cancel: cancel}
+	w := &worker{task: t, readings: t.Readings(), cancel: cancel}
 	m.running[id] = w
 	m.work.Go(func() {
 		t.Run(ctx)
@@ -141,7 +141,7 @@ func (m *Manager) run(id record.TaskID, t *task.Task) {
 			m.send(func() { m.ended(id, w) })
 		}
 	})
-	for _, r := range t.Readings() {
+	for _, r := range w.readings {
 		m.options.Fetcher.Add(r.From, r.Next, r.Sink)
 	}
 }
@@ -161,7 +161,7 @@ func (m *Manager) ended(id record.TaskID, w *worker) {
 // halt stops a task where it is; what it has not handed over is dropped.
 func (m *Manager) halt(id record.TaskID) {
 	w := m.running[id]
-	for _, r := range w.task.Readings() {
+	for _, r := range w.readings {
 		m.options.Fetcher.Remove(r.From)
 	}
 	w.cancel()
