@@ -71,7 +71,7 @@ type gauges struct {
 	o *Observer
 
 	build, topology, state, tasks, tasksMax *prometheus.Desc
-	lag, watermark, delay, idle             *prometheus.Desc
+	lag, lagSeconds, watermark, delay, idle *prometheus.Desc
 	lastCommit, stateBytes, stateKeys, disk *prometheus.Desc
 	restoreRemaining                        *prometheus.Desc
 	all                                     []*prometheus.Desc
@@ -97,6 +97,7 @@ func newGauges(c *catalogue, o *Observer) *gauges {
 	g.tasks = def("millrace_tasks", "Tasks of this instance.", "subtopology", "role")
 	g.tasksMax = def("millrace_tasks_max", "Tasks of the whole application: more instances than that have nothing to do.")
 	g.lag = def("millrace_consumer_lag_records", "Records between the committed position and the end of the input.", maybe("topic")...)
+	g.lagSeconds = def("millrace_consumer_lag_seconds", "Age of the oldest record that was fetched and is not processed; 0 if none waits.", "topic")
 	g.watermark = def("millrace_watermark_timestamp_seconds", "Watermark as Unix time: results up to it are complete.", maybe("source")...)
 	g.delay = def("millrace_watermark_delay_seconds", "How far the watermark is behind the wall clock.", "node")
 	g.idle = def("millrace_watermark_idle_partitions", "Partitions that had no record for idle_timeout and hold nothing back.", "source")

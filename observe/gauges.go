@@ -58,9 +58,16 @@ func (g *gauges) collectTasks(set setter) {
 // collectInputs emits what belongs to input partitions. The caller holds the observer's mu.
 func (g *gauges) collectInputs(set setter) {
 	lag, idle := sums{}, sums{}
+	waiting := map[string]float64{} // seconds, by topic
+	now := g.o.opt.Clock().UnixMilli()
 	slowest := map[[2]string]int64{}
 	for _, w := range g.o.marks {
 		lag.add(w.Topic, w.Partition, float64(max(0, w.Lag)), g.perPartition)
+		age := 0.0
+		if w.Oldest > 0 { // not record.NoTime, and not the zero value of a caller that does not know
+			age = max(0, float64(now-w.Oldest)/1000)
+		}
+		waiting[w.Topic] = max(waiting[w.Topic], age)
 		n := 0.0
 		if w.Idle {
 			n = 1
@@ -84,6 +91,9 @@ func (g *gauges) collectInputs(set setter) {
 		marks[k] = float64(ms) / 1000
 	}
 	lag.emit(set, g.lag)
+	for topic, age := range waiting {
+		set(g.lagSeconds, age, topic)
+	}
 	idle.emit(set, g.idle)
 	marks.emit(set, g.watermark)
 }

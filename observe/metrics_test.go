@@ -130,6 +130,7 @@ func TestMetricValues(t *testing.T) {
 		"windows_closed_total{step=clicks_per_ad_minute}":                        44,
 		"state_expired_rows_total{step=clicks_per_ad_minute}":                    5,
 		"consumer_lag_records{partition=0,topic=ad.clicks}":                      120,
+		"consumer_lag_seconds{topic=ad.clicks}":                                  12.5,
 		"watermark_timestamp_seconds{partition=0,source=clicks}":                 now - 25.4,
 		"watermark_delay_seconds{node=clicks}":                                   25.4,
 		"watermark_idle_partitions{source=clicks}":                               1,

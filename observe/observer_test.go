@@ -141,7 +141,7 @@ func (s *story) marks(lag int64) []record.WatermarkStatus {
 	now := s.clock().UnixMilli()
 	return []record.WatermarkStatus{
 		{Source: "clicks", Topic: "ad.clicks", Partition: 1, MaxEventTime: now - 200, Watermark: now - 15200},
-		{Source: "clicks", Topic: "ad.clicks", Partition: 0, MaxEventTime: now - 400, Watermark: now - 15400, Holding: true, Lag: lag},
+		{Source: "clicks", Topic: "ad.clicks", Partition: 0, MaxEventTime: now - 400, Watermark: now - 15400, Holding: true, Lag: lag, Oldest: now - 2500},
 		{Source: "clicks", Topic: "ad.clicks", Partition: 2, MaxEventTime: record.NoTime, Watermark: record.NoTime, Idle: true},
 	}
 }

@@ -35,6 +35,7 @@ type WatermarkStatus struct {
 	Idle          bool  // left out of the minimum
 	Holding       bool  // the partition that keeps its task's watermark back
 	Lag           int64 // records between our committed position and the end of the partition
+	Oldest        int64 // timestamp of the oldest record that was fetched and is not processed; NoTime if none waits
 }
 
 // StoreStats is the size of one task's store, and what its cache did since the report before. Keys is an estimate.

@@ -125,6 +125,9 @@ func (t *Task) Status() (s Status, err error) {
 			lag, _ := t.inbox.lag(i, in.position)
 			w := t.instance.InputTime(i)
 			w.Source, w.Topic, w.Partition, w.Lag = in.source, in.tp.Topic, in.tp.Partition, lag
+			if w.Oldest = t.inbox.oldest(i); t.input == i && t.at < len(t.batch.Records) {
+				w.Oldest = t.batch.Records[t.at].Timestamp
+			}
 			s.Inputs = append(s.Inputs, w)
 		}
 		if t.state == nil {

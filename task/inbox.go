@@ -110,6 +110,18 @@ func (i *inbox) take() (b record.Batch, input int, ok bool, err error) {
 	return b, input, true, nil
 }
 
+// oldest is the timestamp of the first record that waits of an input.
+func (i *inbox) oldest(input int) int64 {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, b := range i.queues[input].batches {
+		if len(b.Records) > 0 {
+			return b.Records[0].Timestamp
+		}
+	}
+	return record.NoTime
+}
+
 // lag returns how many offsets of an input are not processed yet, given the position of the task; known is false before
 // the broker has answered.
 func (i *inbox) lag(input int, position record.Offset) (lag int64, known bool) {
