@@ -3,9 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -22,7 +24,8 @@ import (
 )
 
 func newRunCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	profile := ""
+	run := &cobra.Command{
 		Use:   "run",
 		Short: "Run the job until SIGTERM: the daemon of production",
 		Args:  cobra.NoArgs,
@@ -31,12 +34,36 @@ func newRunCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			done, err := startProfile(profile)
+			if err != nil {
+				return err
+			}
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			context.AfterFunc(ctx, stop) // a second signal ends the process at once, which is always safe
-			return (&replica{app: a, job: job}).run(ctx)
+			return errors.Join((&replica{app: a, job: job}).run(ctx), done())
 		},
 	}
+	run.Flags().StringVar(&profile, "cpuprofile", "", "write a CPU profile to this file until the process ends; default.pgo is made of such")
+	return run
+}
+
+// startProfile profiles the CPU into a file until done is called; without a file it does nothing.
+func startProfile(file string) (done func() error, err error) {
+	if file == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, fmt.Errorf("--cpuprofile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("--cpuprofile: %w", err), f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
 }
 
 // replica is one process of the job: it builds the parts in order, and takes them down in reverse.
