@@ -17,8 +17,9 @@ type Progress struct {
 	Fingerprints    map[string]string `json:"fingerprints"` // of the task's stores, by step
 	Epoch           int64             `json:"epoch"`
 	TransactionalID string            `json:"transactional_id"`
-	Inputs          []InputOffset     `json:"inputs"` // next offset of each input partition
-	Clock           []byte            `json:"clock"`  // the task's event time; its format is the task's
+	Inputs          []InputOffset     `json:"inputs"`               // next offset of each input partition
+	Clock           []byte            `json:"clock"`                // the task's event time; its format is the task's
+	Changelogs      map[string]string `json:"changelogs,omitempty"` // identities of the topics, by step, as far as the brokers tell
 }
 
 // InputOffset is the next offset of one input partition.

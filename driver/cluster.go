@@ -66,6 +66,9 @@ func (c *cluster) Changelog(tp record.TopicPartition) (changelog.Reader, func(),
 	return reader{tp, c.log(tp)}, func() {}, nil
 }
 
+// TopicID is unknown: nobody makes a topic anew here.
+func (c *cluster) TopicID(string) (string, error) { return "", nil }
+
 // TombstoneRetention is unknown: compact never removes tombstones.
 func (c *cluster) TombstoneRetention(context.Context, string) time.Duration { return 0 }
 

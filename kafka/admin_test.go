@@ -172,6 +172,31 @@ func TestTheClusterIsDescribed(t *testing.T) {
 	}
 }
 
+func TestATopicMadeAnewHasAnotherIdentity(t *testing.T) {
+	b := newBench(t, 1)
+	if b.broker == nil {
+		t.Skip("a real broker deletes topics in its own time; the name is free only then")
+	}
+	topic := b.topic("changelog", 1, nil)
+	c := b.connect(b.config())
+	first, err := c.TopicID(topic)
+	if err != nil || first == "" {
+		t.Fatalf("%q, %v", first, err)
+	}
+	if again, err := c.TopicID(topic); again != first || err != nil {
+		t.Errorf("first %q, then %q, %v", first, again, err)
+	}
+	if err := b.broker.DeleteTopic(topic); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.broker.CreateTopic(topic, 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	if anew, err := c.TopicID(topic); anew == first || anew == "" || err != nil {
+		t.Errorf("made anew: %q as before, %v", anew, err)
+	}
+}
+
 func TestConnectTellsWhichBrokerSaidWhat(t *testing.T) {
 	b := newBench(t, 1)
 	config := b.config()

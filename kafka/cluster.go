@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -42,6 +43,24 @@ func (c *Client) Existing(topics []string) (map[string]int32, error) {
 	return found, nil
 }
 
+// TopicID is the topic's identity, which a topic that is made anew under the old name does not have; empty if the brokers
+// are older than 2.8 and do not tell.
+func (c *Client) TopicID(topic string) (string, error) {
+	m, err := c.metadata([]string{topic})
+	if err != nil {
+		return "", fmt.Errorf("look for topic %s: %w", topic, err)
+	}
+	for _, t := range m.Topics {
+		if err := asError(t.Err); err != nil {
+			return "", reaction("look for topic "+topic, err)
+		}
+		if t.Name == topic && t.Uuid != (sarama.Uuid{}) {
+			return hex.EncodeToString(t.Uuid[:]), nil
+		}
+	}
+	return "", nil
+}
+
 // metadata asks the brokers of the configuration, one after the other, until one answers.
 func (c *Client) metadata(topics []string) (*sarama.MetadataResponse, error) {
 	var errs []error
@@ -49,7 +68,7 @@ func (c *Client) metadata(topics []string) (*sarama.MetadataResponse, error) {
 		b, err := open(addr, c.base)
 		if err == nil {
 			var m *sarama.MetadataResponse
-			m, err = b.GetMetadata(&sarama.MetadataRequest{Version: 5, Topics: topics})
+			m, err = b.GetMetadata(&sarama.MetadataRequest{Version: 10, Topics: topics})
 			closeBroker(b)
 			if err == nil {
 				return m, nil

@@ -217,6 +217,8 @@ func (b *brokers) EndOffset(_ context.Context, tp record.TopicPartition) (record
 	return record.Offset(len(b.logs[tp])), nil
 }
 
+func (b *brokers) TopicID(string) (string, error) { return "", nil }
+
 func (b *brokers) TombstoneRetention(context.Context, string) time.Duration { return 0 }
 
 func (b *brokers) Changelog(tp record.TopicPartition) (changelog.Reader, func(), error) {

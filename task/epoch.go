@@ -77,12 +77,15 @@ func (t *Task) offsets(clock []byte) []eos.InputOffset {
 
 func (t *Task) encodeChanges(out *part, clock []byte) error {
 	now := t.options.Clock().UnixMilli()
-	p := changelog.Progress{Task: t.id.String(), StoreID: t.storeID, Epoch: t.epoch, TransactionalID: t.options.TransactionalID, Clock: clock, Fingerprints: map[string]string{}}
+	p := changelog.Progress{Task: t.id.String(), StoreID: t.storeID, Epoch: t.epoch, TransactionalID: t.options.TransactionalID, Clock: clock, Fingerprints: map[string]string{}, Changelogs: map[string]string{}}
 	for _, o := range out.Offsets {
 		p.Inputs = append(p.Inputs, changelog.InputOffset{Topic: o.Topic, Partition: o.Partition, Next: o.Next})
 	}
-	for _, step := range t.sub.Stores {
+	for i, step := range t.sub.Stores {
 		p.Fingerprints[step] = t.options.Plan.Fingerprint(step)
+		if t.topicIDs[i] != "" {
+			p.Changelogs[step] = t.topicIDs[i]
+		}
 	}
 	var err error
 	if out.progress, err = p.Encode(); err != nil {

@@ -80,7 +80,8 @@ type brokers struct {
 	logs      map[record.TopicPartition][]record.Record
 	starts    map[record.TopicPartition]record.Offset
 	offsets   map[record.TopicPartition]record.Committed
-	retention time.Duration // of tombstones
+	retention time.Duration     // of tombstones
+	ids       map[string]string // of topics
 	fail      error
 	opened    int // changelogs that are open
 	asked     []string
@@ -115,6 +116,8 @@ func (b *brokers) Changelog(p record.TopicPartition) (changelog.Reader, func(), 
 	b.opened++
 	return log{b, p}, func() { b.opened-- }, nil
 }
+
+func (b *brokers) TopicID(topic string) (string, error) { return b.ids[topic], nil }
 
 func (b *brokers) TombstoneRetention(context.Context, string) time.Duration { return b.retention }
 

@@ -97,15 +97,15 @@ func (t *Task) restore(ctx context.Context) (*changelog.Progress, error) {
 	if t.state == nil {
 		return nil, nil
 	}
+	if err := t.identifyChangelogs(); err != nil {
+		return nil, err
+	}
 	if err := t.discardOutdated(ctx); err != nil {
 		return nil, err
 	}
-	var newest *changelog.Progress
-	if note := t.state.Note(); len(note) > 0 {
-		var err error
-		if newest, err = changelog.ParseProgress(note); err != nil {
-			return nil, err
-		}
+	newest, err := t.noted()
+	if err != nil {
+		return nil, err
 	}
 	for i, name := range t.sub.Stores {
 		p, err := t.restoreStore(ctx, i, name)
@@ -209,12 +209,40 @@ func (t *Task) discardOutdated(ctx context.Context) error {
 	return nil
 }
 
+// identifyChangelogs asks which topics the changelogs are.
+func (t *Task) identifyChangelogs() error {
+	t.topicIDs = make([]string, len(t.sub.Stores))
+	for i := range t.sub.Stores {
+		var err error
+		if t.topicIDs[i], err = t.options.Cluster.TopicID(t.changelog(i).Topic); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noted is the progress that the rows on disk stand for; nil if there is none.
+func (t *Task) noted() (*changelog.Progress, error) {
+	note := t.state.Note()
+	if len(note) == 0 {
+		return nil, nil
+	}
+	return changelog.ParseProgress(note)
+}
+
 func (t *Task) outdated(ctx context.Context, i int) (why string, err error) {
 	position := t.state.Position(i)
 	if position == 0 {
 		return "", nil
 	}
 	tp := t.changelog(i)
+	p, err := t.noted()
+	if err != nil {
+		return "", err
+	}
+	if p != nil && p.Changelogs[t.sub.Stores[i]] != "" && t.topicIDs[i] != "" && p.Changelogs[t.sub.Stores[i]] != t.topicIDs[i] {
+		return fmt.Sprintf("they belong to an earlier topic of the name %s, which was made anew", tp.Topic), nil
+	}
 	end, err := t.options.Cluster.EndOffset(ctx, tp)
 	if err != nil {
 		return "", err

@@ -168,6 +168,27 @@ func TestAKeptStateMayBeOutdatedToo(t *testing.T) {
 	}
 }
 
+// A changelog that was made anew and has grown past our position looks like ours; its identity tells.
+func TestAChangelogMadeAnewIsKnownByItsIdentity(t *testing.T) {
+	for _, c := range []struct {
+		before, now string
+		wiped       int
+	}{{"one", "two", 1}, {"one", "one", 0}, {"one", "", 0}, {"", "two", 0}} {
+		b := newBench(t, countJob(""))
+		b.ids = map[string]string{changelogTopic: c.before}
+		b.input("a 1", "b 2")
+		h := b.start(nil)
+		h.offer()
+		h.work()
+		h.epoch()
+		b.ids[changelogTopic] = c.now
+		b.restart(h)
+		if b.wiped != c.wiped {
+			t.Errorf("%q, then %q: wiped %d times, want %d; warned %v", c.before, c.now, b.wiped, c.wiped, b.warned)
+		}
+	}
+}
+
 // A changelog that was deleted and made anew is seen, whichever way its offsets look.
 func TestALostChangelogIsNotTakenForAnEmptyState(t *testing.T) {
 	b := filled(t)

@@ -19,6 +19,7 @@ type Task struct {
 	sub      *topology.Subtopology
 	instance *topology.Instance
 	state    *store.State // nil: the subtopology has no stores
+	topicIDs []string     // identities of the changelogs, by store; empty where unknown
 	storeID  string       // of the rows on disk; empty while a state kept from before is used
 	inbox    *inbox
 	inputs   []input
