@@ -157,30 +157,37 @@ func (a *aggregator) refuse(p *portNode, r *record.Row) {
 
 // update adds the present arguments to one row. end is the window's, or 0 for rows that are no window.
 func (a *aggregator) update(segment, end int64, key []byte, r *record.Row) error {
-	old, found, err := a.store.Load(segment, key)
+	newest, revision, err := a.begin(segment, key, r.Time)
 	if err != nil {
-		return fatal{err}
-	}
-	newest, revision := r.Time, uint32(0)
-	if found && a.expired(old) {
-		a.tallies.expired.n++
-		found = false
-	}
-	a.state = a.state[:0]
-	if found {
-		var at int64
-		if old, at, revision, err = splitRow(old); err != nil {
-			return fatal{err}
-		}
-		newest = max(newest, at)
-		a.state = append(a.state, old...)
-	} else {
-		a.state = a.set.Init(a.state)
+		return err
 	}
 	if a.state, err = a.worker.Add(a.state, a.args, r); err != nil {
 		return err
 	}
 	return a.save(segment, end, key, newest, revision)
+}
+
+// begin leaves a copy of the row's state in a.state, or that of no records where there is no row. newest is the newest
+// event time of the row and of what is about to be added to it, which has the time at.
+func (a *aggregator) begin(segment int64, key []byte, at int64) (newest int64, revision uint32, err error) {
+	row, found, err := a.store.Load(segment, key)
+	if err != nil {
+		return 0, 0, fatal{err}
+	}
+	if found && a.expired(row) {
+		a.tallies.expired.n++
+		found = false
+	}
+	if !found {
+		a.state = a.set.Init(a.state[:0])
+		return at, 0, nil
+	}
+	state, newest, revision, err := splitRow(row)
+	if err != nil {
+		return 0, 0, fatal{err}
+	}
+	a.state = append(a.state[:0], state...)
+	return max(newest, at), revision, nil
 }
 
 // save writes the row whose state is in a.state, and puts out what the emit mode asks for at once.
@@ -255,7 +262,7 @@ func (a *aggregator) touch(segment int64) {
 	}
 }
 
-// merge adds a partial state, which a task upstream has combined from n records, to a row.
+// merge adds a partial state, which a task upstream has combined from n records with the newest time given, to a row.
 func (a *aggregator) merge(segment int64, key, partial []byte, newest, n int64) error {
 	if w := a.plan.windows; w != nil && w.Closed(w.LastEnd(segment-1), a.watermark) {
 		// The task upstream combines only what cannot be late here; see shuffleNode.mayCombine.
@@ -263,21 +270,9 @@ func (a *aggregator) merge(segment int64, key, partial []byte, newest, n int64) 
 		a.tallies.lateWindow.n += n
 		return nil
 	}
-	old, found, err := a.store.Load(segment, key)
+	newest, revision, err := a.begin(segment, key, newest)
 	if err != nil {
-		return fatal{err}
-	}
-	revision := uint32(0)
-	a.state = a.state[:0]
-	if found {
-		var at int64
-		if old, at, revision, err = splitRow(old); err != nil {
-			return fatal{err}
-		}
-		newest = max(newest, at)
-		a.state = append(a.state, old...)
-	} else {
-		a.state = a.set.Init(a.state)
+		return err
 	}
 	if a.state, err = a.worker.Merge(a.state, partial); errors.Is(err, aggregate.ErrCorrupt) {
 		return fatal{err}

@@ -2,7 +2,11 @@
 // any record can be recomputed alone, and the expected result is found without reading Kafka.
 package clicks
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"millrace/record"
+)
 
 // Begin is the event time of the first record: 2026-01-01T00:00:00Z in milliseconds.
 const Begin = int64(1_767_225_600_000)
@@ -65,29 +69,5 @@ func below(draw, n uint64) uint64 {
 	return high
 }
 
-// Partition is where the Java clients put a key: murmur2, without the sign, modulo n.
-func Partition(key []byte, n int) int32 {
-	const m = 0x5bd1e995
-	h := uint32(0x9747b28c) ^ uint32(len(key))
-	for ; len(key) >= 4; key = key[4:] {
-		k := uint32(key[0]) | uint32(key[1])<<8 | uint32(key[2])<<16 | uint32(key[3])<<24
-		k *= m
-		k ^= k >> 24
-		k *= m
-		h = h*m ^ k
-	}
-	switch len(key) {
-	case 3:
-		h ^= uint32(key[2]) << 16
-		fallthrough
-	case 2:
-		h ^= uint32(key[1]) << 8
-		fallthrough
-	case 1:
-		h = (h ^ uint32(key[0])) * m
-	}
-	h ^= h >> 13
-	h *= m
-	h ^= h >> 15
-	return int32(h&0x7fffffff) % int32(n)
-}
+// Partition is where the Java clients put a key.
+func Partition(key []byte, n int) int32 { return record.PartitionOf(key, int32(n)) }
