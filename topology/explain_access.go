@@ -20,7 +20,7 @@ func (p *Plan) access(o ExplainOptions) []accessInWord {
 		list = append(list, accessInWord{"topic", topic, "literal", []string{"Write", "Describe"}})
 	}
 	if slices.ContainsFunc(p.Subtopologies, func(s *Subtopology) bool { return len(s.Stores) > 0 }) {
-		list = append(list, accessInWord{"topic", p.ApplicationID + "-", "prefixed", []string{"Create", "Read", "Write", "Describe", "DescribeConfigs"}})
+		list = append(list, accessInWord{"topic", p.ApplicationID + "-", "prefixed", []string{"Create", "Read", "Write", "Delete", "Describe", "DescribeConfigs"}})
 	}
 	list = append(list, accessInWord{"group", p.ApplicationID, "literal", []string{"Read", "Describe"}})
 	if o.Guarantee != "at_least_once" {
