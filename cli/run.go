@@ -44,7 +44,7 @@ func newRunCommand(a *app) *cobra.Command {
 			return errors.Join((&replica{app: a, job: job}).run(ctx), done())
 		},
 	}
-	run.Flags().StringVar(&profile, "cpuprofile", "", "write a CPU profile to this file until the process ends; default.pgo is made of such")
+	run.Flags().StringVar(&profile, "cpuprofile", "", "write a CPU profile to this file until the process ends")
 	return run
 }
 
