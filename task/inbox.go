@@ -27,6 +27,9 @@ type queue struct {
 // full of pointers: more of them would only make the collector slower.
 const inboxBytes = 1 << 20
 
+// weight is the memory that a waiting batch takes, with what decoding has put around its records.
+func weight(b record.Batch) int { return b.Bytes + 64*len(b.Records) }
+
 func newInbox(inputs int, drain func()) *inbox {
 	return &inbox{queues: make([]queue, inputs), ready: make(chan struct{}, 1), drain: drain}
 }
@@ -48,7 +51,7 @@ func (p port) Offer(b record.Batch) {
 	q := &p.inbox.queues[p.input]
 	q.end, q.heard = b.End, true
 	q.batches = append(q.batches, b)
-	q.bytes += b.Bytes + 64*len(b.Records)
+	q.bytes += weight(b)
 	p.inbox.mu.Unlock()
 	p.inbox.signal()
 }
@@ -101,7 +104,7 @@ func (i *inbox) take() (b record.Batch, input int, ok bool, err error) {
 	q.batches[0] = record.Batch{}
 	q.batches = q.batches[1:]
 	was := q.bytes
-	q.bytes -= b.Bytes + 64*len(b.Records)
+	q.bytes -= weight(b)
 	room := was >= inboxBytes && q.bytes < inboxBytes
 	i.mu.Unlock()
 	if room {

@@ -120,8 +120,10 @@ func TestAFailureReachesTheTaskBeforeMoreInput(t *testing.T) {
 	<-i.ready
 	port{i, 1}.Fail(gone)
 	<-i.ready // it wakes the task
-	if _, _, ok, err := i.take(); ok || !errors.Is(err, gone) || !errors.Is(i.failure(), gone) {
-		t.Errorf("%v %v", ok, err)
+	for range 2 { // it stays failed
+		if _, _, ok, err := i.take(); ok || !errors.Is(err, gone) {
+			t.Errorf("%v %v", ok, err)
+		}
 	}
 	if !(port{i, 0}).Full() {
 		t.Error("a failed task is fed on")

@@ -37,26 +37,31 @@ const (
 	tickEvery   = 250 * time.Millisecond // how often idleness and flushes are looked at
 )
 
+// always is ready: a task with work left waits for nothing.
+var always = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 // Run works until ctx ends or something fails. A failure is the task's alone until the caller has decided what it means.
 func (t *Task) Run(ctx context.Context) {
 	defer close(t.done)
 	defer t.freeSlot()
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
-	for {
+	for wake := always; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case c := <-t.commands:
 			c.run()
 			close(c.done)
-			continue
 		case <-tick.C:
 			if t.err = t.tick(); t.err != nil {
 				return
 			}
-			continue
-		default:
+		case <-wake:
 		}
 		worked, err := t.step()
 		if err != nil {
@@ -64,23 +69,13 @@ func (t *Task) Run(ctx context.Context) {
 			return
 		}
 		if worked {
+			wake = always
 			continue
 		}
+		wake = t.inbox.ready
 		if t.dirty && !t.quiet && t.options.Quiet != nil {
 			t.quiet = true
 			t.options.Quiet()
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case c := <-t.commands:
-			c.run()
-			close(c.done)
-		case <-t.inbox.ready:
-		case <-tick.C:
-			if t.err = t.tick(); t.err != nil {
-				return
-			}
 		}
 	}
 }
@@ -100,8 +95,10 @@ func (t *Task) step() (bool, error) {
 		t.dirty = true
 		return true, t.instance.Fire(fireRows)
 	}
-	if t.at == len(t.batch.Records) && !t.nextBatch() {
-		return false, t.inbox.failure()
+	if t.at == len(t.batch.Records) {
+		if found, err := t.nextBatch(); !found {
+			return false, err
+		}
 	}
 	t.instance.SetNow(t.options.Clock().UnixMilli())
 	for n := min(t.at+stepRecords, len(t.batch.Records)); t.at < n; {
@@ -124,11 +121,11 @@ func (t *Task) step() (bool, error) {
 }
 
 // nextBatch takes the next batch from the inbox that moves anything: an empty answer may only tell where the log ends.
-func (t *Task) nextBatch() bool {
+func (t *Task) nextBatch() (found bool, err error) {
 	for {
 		b, i, ok, err := t.inbox.take()
 		if err != nil || !ok {
-			return false
+			return false, err
 		}
 		if len(b.Records) > 0 {
 			t.inputs[i].heard = t.options.Clock()
@@ -136,7 +133,7 @@ func (t *Task) nextBatch() bool {
 			continue
 		}
 		t.batch, t.input, t.at = b, i, 0
-		return true
+		return true, nil
 	}
 }
 
@@ -231,12 +228,6 @@ func (t *Task) freeSlot() {
 		t.flushing = false
 		<-t.options.FlushSlots
 	}
-}
-
-func (i *inbox) failure() error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.failed
 }
 
 // TakeState gives the task's state away after Run has ended: for the same task's next start, or to be closed.
