@@ -67,7 +67,7 @@ func (c *cluster) Changelog(tp record.TopicPartition) (changelog.Reader, func(),
 }
 
 // TopicID is unknown: nobody makes a topic anew here.
-func (c *cluster) TopicID(string) (string, error) { return "", nil }
+func (c *cluster) TopicID(context.Context, record.TopicPartition) (string, error) { return "", nil }
 
 // TombstoneRetention is unknown: compact never removes tombstones.
 func (c *cluster) TombstoneRetention(context.Context, string) time.Duration { return 0 }

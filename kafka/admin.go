@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -191,6 +192,44 @@ func (c *Client) offset(ctx context.Context, tp record.TopicPartition, which int
 		return 0, reaction("read the offsets of "+tp.String(), err)
 	}
 	return offset, nil
+}
+
+// TopicID is the identity of a partition's topic, which a topic that is made anew under the old name does not have; empty
+// if the brokers are older than 2.8 and do not tell. It is asked of the leader, over the client's connection: every task
+// asks at its start.
+func (c *Client) TopicID(ctx context.Context, tp record.TopicPartition) (id string, err error) {
+	err = retry(ctx, func() error {
+		id, err = c.topicID(tp)
+		if err != nil {
+			_ = c.sarama.RefreshMetadata(tp.Topic) // the next attempt reports what is wrong
+		}
+		return err
+	})
+	if err != nil {
+		return "", reaction("look for topic "+tp.Topic, err)
+	}
+	return id, nil
+}
+
+func (c *Client) topicID(tp record.TopicPartition) (string, error) {
+	leader, err := c.sarama.Leader(tp.Topic, tp.Partition)
+	if err != nil {
+		return "", err
+	}
+	m, err := leader.GetMetadata(&sarama.MetadataRequest{Version: 10, Topics: []string{tp.Topic}})
+	if err != nil {
+		_ = leader.Close() // sarama opens it anew; the error is the one to report
+		return "", err
+	}
+	for _, t := range m.Topics {
+		if err := asError(t.Err); err != nil {
+			return "", err
+		}
+		if t.Name == tp.Topic && t.Uuid != (sarama.Uuid{}) {
+			return hex.EncodeToString(t.Uuid[:]), nil
+		}
+	}
+	return "", nil
 }
 
 // Purge deletes the records of a repartition topic before the given offsets, which must be committed.

@@ -179,11 +179,12 @@ func TestATopicMadeAnewHasAnotherIdentity(t *testing.T) {
 	}
 	topic := b.topic("changelog", 1, nil)
 	c := b.connect(b.config())
-	first, err := c.TopicID(topic)
+	tp := record.TopicPartition{Topic: topic}
+	first, err := c.TopicID(b.ctx, tp)
 	if err != nil || first == "" {
 		t.Fatalf("%q, %v", first, err)
 	}
-	if again, err := c.TopicID(topic); again != first || err != nil {
+	if again, err := c.TopicID(b.ctx, tp); again != first || err != nil {
 		t.Errorf("first %q, then %q, %v", first, again, err)
 	}
 	if err := b.broker.DeleteTopic(topic); err != nil {
@@ -192,7 +193,7 @@ func TestATopicMadeAnewHasAnotherIdentity(t *testing.T) {
 	if err := b.broker.CreateTopic(topic, 1, nil); err != nil {
 		t.Fatal(err)
 	}
-	if anew, err := c.TopicID(topic); anew == first || anew == "" || err != nil {
+	if anew, err := c.TopicID(b.ctx, tp); anew == first || anew == "" || err != nil {
 		t.Errorf("made anew: %q as before, %v", anew, err)
 	}
 }

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -41,24 +40,6 @@ func (c *Client) Existing(topics []string) (map[string]int32, error) {
 		}
 	}
 	return found, nil
-}
-
-// TopicID is the topic's identity, which a topic that is made anew under the old name does not have; empty if the brokers
-// are older than 2.8 and do not tell.
-func (c *Client) TopicID(topic string) (string, error) {
-	m, err := c.metadata([]string{topic})
-	if err != nil {
-		return "", fmt.Errorf("look for topic %s: %w", topic, err)
-	}
-	for _, t := range m.Topics {
-		if err := asError(t.Err); err != nil {
-			return "", reaction("look for topic "+topic, err)
-		}
-		if t.Name == topic && t.Uuid != (sarama.Uuid{}) {
-			return hex.EncodeToString(t.Uuid[:]), nil
-		}
-	}
-	return "", nil
 }
 
 // metadata asks the brokers of the configuration, one after the other, until one answers.

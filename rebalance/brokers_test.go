@@ -217,7 +217,7 @@ func (b *brokers) EndOffset(_ context.Context, tp record.TopicPartition) (record
 	return record.Offset(len(b.logs[tp])), nil
 }
 
-func (b *brokers) TopicID(string) (string, error) { return "", nil }
+func (b *brokers) TopicID(context.Context, record.TopicPartition) (string, error) { return "", nil }
 
 func (b *brokers) TombstoneRetention(context.Context, string) time.Duration { return 0 }
 

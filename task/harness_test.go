@@ -117,7 +117,9 @@ func (b *brokers) Changelog(p record.TopicPartition) (changelog.Reader, func(), 
 	return log{b, p}, func() { b.opened-- }, nil
 }
 
-func (b *brokers) TopicID(topic string) (string, error) { return b.ids[topic], nil }
+func (b *brokers) TopicID(_ context.Context, tp record.TopicPartition) (string, error) {
+	return b.ids[tp.Topic], nil
+}
 
 func (b *brokers) TombstoneRetention(context.Context, string) time.Duration { return b.retention }
 

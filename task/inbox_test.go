@@ -119,7 +119,7 @@ func TestAFailureReachesTheTaskBeforeMoreInput(t *testing.T) {
 	port{i, 0}.Offer(batchAt(1, 1))
 	<-i.ready
 	port{i, 1}.Fail(gone)
-	<-i.ready // it wakes the task
+	<-i.ready     // it wakes the task
 	for range 2 { // it stays failed
 		if _, _, ok, err := i.take(); ok || !errors.Is(err, gone) {
 			t.Errorf("%v %v", ok, err)

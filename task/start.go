@@ -97,18 +97,19 @@ func (t *Task) restore(ctx context.Context) (*changelog.Progress, error) {
 	if t.state == nil {
 		return nil, nil
 	}
-	if err := t.identifyChangelogs(); err != nil {
+	logs, err := t.lookAtChangelogs(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if err := t.discardOutdated(ctx); err != nil {
+	if err := t.discardOutdated(ctx, logs); err != nil {
 		return nil, err
 	}
 	newest, err := t.noted()
 	if err != nil {
 		return nil, err
 	}
-	for i, name := range t.sub.Stores {
-		p, err := t.restoreStore(ctx, i, name)
+	for i := range t.sub.Stores {
+		p, err := t.restoreStore(ctx, i, logs[i])
 		if err != nil {
 			return nil, err
 		}
@@ -131,23 +132,18 @@ func (t *Task) restore(ctx context.Context) (*changelog.Progress, error) {
 	return newest, nil
 }
 
-func (t *Task) restoreStore(ctx context.Context, i int, name string) (*changelog.Progress, error) {
-	o := t.options
-	tp := t.changelog(i)
-	end, err := o.Cluster.EndOffset(ctx, tp)
-	if err != nil {
-		return nil, err
-	}
+func (t *Task) restoreStore(ctx context.Context, i int, log changelogEnd) (*changelog.Progress, error) {
+	o, name := t.options, t.sub.Stores[i]
 	from := t.state.Position(i)
 	reused := t.state.Reused(i) > 0 || from > 0
 	begin := o.Clock()
-	o.RestoreStarted(t.id, name, from, end, reused)
-	reader, done, err := o.Cluster.Changelog(tp)
+	o.RestoreStarted(t.id, name, from, log.end, reused)
+	reader, done, err := o.Cluster.Changelog(log.tp)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	result, err := changelog.Restore(ctx, reader, &restoring{task: t, store: i, end: end, reported: begin}, from, end)
+	result, err := changelog.Restore(ctx, reader, &restoring{task: t, store: i, end: log.end, reported: begin}, from, log.end)
 	if err != nil {
 		return nil, fmt.Errorf("restore %s: %w", name, err)
 	}
@@ -187,9 +183,13 @@ func (r *restoring) Reached(next record.Offset) error {
 
 // discardOutdated empties the store when the changelog cannot bring it up to date: it is ahead of the changelog, the
 // changelog begins after it, or tombstones that it needs may be gone.
-func (t *Task) discardOutdated(ctx context.Context) error {
+func (t *Task) discardOutdated(ctx context.Context, logs []changelogEnd) error {
+	noted, err := t.noted()
+	if err != nil {
+		return err
+	}
 	for i := range t.sub.Stores {
-		why, err := t.outdated(ctx, i)
+		why, err := t.outdated(ctx, i, logs[i], noted)
 		if err != nil {
 			return err
 		}
@@ -209,16 +209,29 @@ func (t *Task) discardOutdated(ctx context.Context) error {
 	return nil
 }
 
-// identifyChangelogs asks which topics the changelogs are.
-func (t *Task) identifyChangelogs() error {
+// changelogEnd is a store's changelog as a start finds it.
+type changelogEnd struct {
+	tp  record.TopicPartition
+	end record.Offset // nobody writes behind it before the task runs
+}
+
+// lookAtChangelogs asks which topics the changelogs are, and how far they reach.
+func (t *Task) lookAtChangelogs(ctx context.Context) ([]changelogEnd, error) {
 	t.topicIDs = make([]string, len(t.sub.Stores))
-	for i := range t.sub.Stores {
+	logs := make([]changelogEnd, len(t.sub.Stores))
+	for i := range logs {
+		tp := t.changelog(i)
 		var err error
-		if t.topicIDs[i], err = t.options.Cluster.TopicID(t.changelog(i).Topic); err != nil {
-			return err
+		if t.topicIDs[i], err = t.options.Cluster.TopicID(ctx, tp); err != nil {
+			return nil, err
 		}
+		end, err := t.options.Cluster.EndOffset(ctx, tp)
+		if err != nil {
+			return nil, err
+		}
+		logs[i] = changelogEnd{tp, end}
 	}
-	return nil
+	return logs, nil
 }
 
 // noted is the progress that the rows on disk stand for; nil if there is none.
@@ -230,25 +243,19 @@ func (t *Task) noted() (*changelog.Progress, error) {
 	return changelog.ParseProgress(note)
 }
 
-func (t *Task) outdated(ctx context.Context, i int) (why string, err error) {
-	position := t.state.Position(i)
+// outdated tells why the changelog cannot bring a store up to date; empty if it can. noted is what its rows stand for.
+func (t *Task) outdated(ctx context.Context, i int, log changelogEnd, noted *changelog.Progress) (why string, err error) {
+	position, tp := t.state.Position(i), log.tp
 	if position == 0 {
 		return "", nil
 	}
-	tp := t.changelog(i)
-	p, err := t.noted()
-	if err != nil {
-		return "", err
+	if noted != nil {
+		if was := noted.Changelogs[t.sub.Stores[i]]; was != "" && t.topicIDs[i] != "" && was != t.topicIDs[i] {
+			return fmt.Sprintf("they belong to an earlier topic of the name %s, which was made anew", tp.Topic), nil
+		}
 	}
-	if p != nil && p.Changelogs[t.sub.Stores[i]] != "" && t.topicIDs[i] != "" && p.Changelogs[t.sub.Stores[i]] != t.topicIDs[i] {
-		return fmt.Sprintf("they belong to an earlier topic of the name %s, which was made anew", tp.Topic), nil
-	}
-	end, err := t.options.Cluster.EndOffset(ctx, tp)
-	if err != nil {
-		return "", err
-	}
-	if position > end {
-		return fmt.Sprintf("they are at offset %d of %s, which ends at %d: the topic has lost records or was made anew", position, tp, end), nil
+	if position > log.end {
+		return fmt.Sprintf("they are at offset %d of %s, which ends at %d: the topic has lost records or was made anew", position, tp, log.end), nil
 	}
 	start, err := t.options.Cluster.StartOffset(ctx, tp)
 	if err != nil {

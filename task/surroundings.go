@@ -19,8 +19,8 @@ type Cluster interface {
 	EndOffset(ctx context.Context, tp record.TopicPartition) (record.Offset, error)
 	// Changelog opens a changelog partition for a restore; close gives its connection back.
 	Changelog(tp record.TopicPartition) (r changelog.Reader, close func(), err error)
-	// TopicID is a topic's identity, which one that is made anew under the old name does not have; empty if unknown.
-	TopicID(topic string) (string, error)
+	// TopicID is the identity of a partition's topic, which one that is made anew under the old name does not have; empty if unknown.
+	TopicID(ctx context.Context, tp record.TopicPartition) (string, error)
 	// TombstoneRetention tells how long a changelog keeps tombstones; 0 if unknown.
 	TombstoneRetention(ctx context.Context, topic string) time.Duration
 }
