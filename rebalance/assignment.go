@@ -3,6 +3,7 @@ package rebalance
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"millrace/record"
 )
@@ -35,13 +36,7 @@ func (m *Manager) assign(tasks []record.TaskID, generation int32) {
 	}
 	begin := m.options.Clock()
 	m.assignedAt, m.generation = begin, generation
-	var revoked []record.TaskID
-	for id := range m.want {
-		if !want[id] {
-			revoked = append(revoked, id)
-		}
-	}
-	sortTasks(revoked)
+	revoked := slices.DeleteFunc(sorted(m.want), func(id record.TaskID) bool { return want[id] })
 	m.setOwned(unite(m.want, want)) // until the revoked ones have had their last commit
 	m.want = want
 	m.voidStarts(want)
@@ -131,9 +126,8 @@ func (m *Manager) release(ids []record.TaskID) {
 		cancel()
 	}
 	for _, id := range ids {
-		if w := m.running[id]; w != nil {
-			m.halt(id)
-			m.closeState(id, w.task.TakeState())
+		if m.running[id] != nil {
+			m.retire(id)
 		}
 		if s := m.kept[id]; s != nil {
 			m.closeState(id, s)
@@ -157,18 +151,11 @@ func (m *Manager) finish(ctx context.Context) {
 // read.
 func (m *Manager) lose(cause error) {
 	m.setOwned(nil)
-	ids := m.tasks()
-	lost := make([]record.TaskID, 0, len(m.want))
-	for id := range m.want {
-		lost = append(lost, id)
-	}
-	sortTasks(lost)
+	lost := sorted(m.want)
 	m.want = map[record.TaskID]bool{}
 	m.voidStarts(nil)
-	for _, id := range ids {
-		w := m.running[id]
-		m.halt(id)
-		m.keepState(id, w)
+	for _, id := range m.tasks() {
+		m.suspend(id)
 	}
 	m.fenced, m.ready = false, false
 	if len(lost) > 0 {

@@ -43,8 +43,7 @@ func (m *Manager) endEpoch() {
 		case err != nil:
 			m.ready = false
 			m.failed(id, err)
-			m.halt(id)
-			m.closeState(id, w.task.TakeState())
+			m.retire(id)
 		case p != nil:
 			e.Parts = append(e.Parts, *p)
 			e.workers = append(e.workers, w)
@@ -111,9 +110,7 @@ func (m *Manager) recover(cause error) {
 	}
 	again := m.options.Clock().Add(pause)
 	for _, id := range m.tasks() {
-		w := m.running[id]
-		m.halt(id)
-		m.keepState(id, w)
+		m.suspend(id)
 		m.retryAt[id] = again
 	}
 	m.fenced, m.ready = false, false

@@ -142,6 +142,18 @@ func (g *gate) await(t *testing.T) {
 	}
 }
 
+// heldEpoch puts records of task 0 into an epoch that stops before it commits their offsets.
+func (b *bench) heldEpoch(t *testing.T, records ...string) *gate {
+	t.Helper()
+	g := newGate("offsets")
+	b.set(g.on)
+	b.put(0, records...)
+	b.processed(tp("in", 0))
+	b.manager.Hurry()
+	g.await(t)
+	return g
+}
+
 // When the last commit of a revoked task does not come in time, the group is not kept waiting, and the epoch can no longer
 // commit: the offsets are the next owner's.
 func TestARevokedTasksLateEpochIsDropped(t *testing.T) {
@@ -150,12 +162,7 @@ func TestARevokedTasksLateEpochIsDropped(t *testing.T) {
 	b.put(0, "a")
 	b.put(1, "b")
 	b.committedUpTo(0, 1)
-	g := newGate("offsets")
-	b.set(g.on)
-	b.put(0, "a")
-	b.processed(tp("in", 0))
-	b.manager.Hurry()
-	g.await(t)
+	g := b.heldEpoch(t, "a")
 	b.assign(1)
 	close(g.pass)
 	b.until(t, "the epoch is dropped", func() bool { return len(b.aborted) == 1 && b.aborted[0] == "aborted" })
@@ -175,12 +182,7 @@ func TestAnEpochFromBeforeARevocationIsDropped(t *testing.T) {
 	b.assign(0, 1)
 	b.put(0, "a")
 	b.committedUpTo(0)
-	g := newGate("offsets")
-	b.set(g.on)
-	b.put(0, "a")
-	b.processed(tp("in", 0))
-	b.manager.Hurry()
-	g.await(t)
+	g := b.heldEpoch(t, "a")
 	b.assign(1)
 	b.assign(0, 1)
 	close(g.pass)
@@ -196,12 +198,7 @@ func TestAFailedTaskWaitsForItsEpoch(t *testing.T) {
 	b.assign(0, 1)
 	b.put(0, "a")
 	b.committedUpTo(0)
-	g := newGate("offsets")
-	b.set(g.on)
-	b.put(0, "a", "b")
-	b.processed(tp("in", 0))
-	b.manager.Hurry()
-	g.await(t)
+	g := b.heldEpoch(t, "a", "b")
 	b.fail(0)
 	id := record.TaskID{Partition: 0}
 	b.until(t, "the task fails", func() bool { return b.failed[id] == 1 })

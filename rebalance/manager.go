@@ -125,17 +125,15 @@ func New(o Options) *Manager {
 }
 
 // Hurry asks for the epoch to end as soon as it can.
-func (m *Manager) Hurry() {
-	select {
-	case m.hurry <- struct{}{}:
-	default:
-	}
-}
+func (m *Manager) Hurry() { signal(m.hurry) }
 
 // nudge says that a task has done all that has arrived.
-func (m *Manager) nudge() {
+func (m *Manager) nudge() { signal(m.quiet) }
+
+// signal leaves a token unless one waits already.
+func signal(token chan struct{}) {
 	select {
-	case m.quiet <- struct{}{}:
+	case token <- struct{}{}:
 	default:
 	}
 }
@@ -231,14 +229,8 @@ func (m *Manager) watchDisk() {
 	}
 }
 
-func (m *Manager) tasks() []record.TaskID {
-	var ids []record.TaskID
-	for id := range m.running {
-		ids = append(ids, id)
-	}
-	sortTasks(ids)
-	return ids
-}
+// tasks lists what runs.
+func (m *Manager) tasks() []record.TaskID { return sorted(m.running) }
 
 // drain ends everything in order: no more input, one last epoch, states flushed and closed.
 func (m *Manager) drain(deadline time.Duration) error {

@@ -2,6 +2,7 @@ package rebalance
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,7 +12,10 @@ import (
 	"millrace/task"
 )
 
-func sortTasks(ids []record.TaskID) { slices.SortFunc(ids, record.TaskID.Compare) }
+// sorted lists the tasks of a map, so that everything happens in the same order everywhere.
+func sorted[V any](of map[record.TaskID]V) []record.TaskID {
+	return slices.SortedFunc(maps.Keys(of), record.TaskID.Compare)
+}
 
 // maxStarts bounds the restores that run at the same time.
 const maxStarts = 4
@@ -27,12 +31,7 @@ func (m *Manager) schedule() {
 		return
 	}
 	now := m.options.Clock()
-	ids := make([]record.TaskID, 0, len(m.want))
-	for id := range m.want {
-		ids = append(ids, id)
-	}
-	sortTasks(ids)
-	for _, id := range ids {
+	for _, id := range sorted(m.want) {
 		if len(m.starting) >= maxStarts {
 			break
 		}
@@ -153,8 +152,7 @@ func (m *Manager) ended(id record.TaskID, w *worker) {
 		return
 	}
 	m.failed(id, w.task.Err())
-	m.halt(id)
-	m.keepState(id, w)
+	m.suspend(id)
 	m.ready = false
 }
 
@@ -169,15 +167,24 @@ func (m *Manager) halt(id record.TaskID) {
 	delete(m.running, id)
 }
 
-// keepState keeps a halted task's state for its next start. After a failure of its own the task opens it anew: the
+// suspend halts a task and keeps its state for its next start. After a failure of its own the task opens it anew: the
 // failure may have been the store's.
-func (m *Manager) keepState(id record.TaskID, w *worker) {
+func (m *Manager) suspend(id record.TaskID) {
+	w := m.running[id]
+	m.halt(id)
 	s := w.task.TakeState()
 	if s != nil && w.task.Err() != nil {
 		m.closeState(id, s)
 	} else if s != nil {
 		m.kept[id] = s
 	}
+}
+
+// retire halts a task and closes its state.
+func (m *Manager) retire(id record.TaskID) {
+	w := m.running[id]
+	m.halt(id)
+	m.closeState(id, w.task.TakeState())
 }
 
 // closeState flushes and closes a state beside the manager's goroutine; the task cannot start before it is done.
