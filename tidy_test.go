@@ -20,6 +20,7 @@ var mayImport = map[string][]string{
 	"crash":     {},
 	"codec":     {"record"},
 	"topology":  {"record"},
+	"formats":   {"record", "codec", "topology"},
 	"store":     {"record"},
 	"changelog": {"record"},
 	"eos":       {"record", "changelog"},

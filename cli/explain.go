@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"millrace/config"
+	"millrace/formats"
 	"millrace/topology"
 )
 
@@ -29,7 +30,7 @@ func (a *app) explain(acls bool) error {
 	if err != nil {
 		return err
 	}
-	plan, _ := topology.Compile(&job.Spec, topology.Options{Formats: formats{}})
+	plan, _ := topology.Compile(&job.Spec, topology.Options{Formats: formats.ByName{}})
 	if plan == nil {
 		return errors.New("the job was found good and cannot be planned: please report it with the configuration")
 	}

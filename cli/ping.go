@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"millrace/config"
+	"millrace/formats"
 	"millrace/kafka"
 	"millrace/topology"
 )
@@ -43,7 +44,7 @@ func (a *app) ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, _ := topology.Compile(&job.Spec, topology.Options{Formats: formats{}})
+	plan, _ := topology.Compile(&job.Spec, topology.Options{Formats: formats.ByName{}})
 	var topics []kafka.PingTopic
 	for _, name := range plan.SourceTopics() {
 		topics = append(topics, kafka.PingTopic{Name: name})

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"millrace/config"
+	"millrace/formats"
 	"millrace/kafka"
 	"millrace/observe"
 	"millrace/rebalance"
@@ -117,7 +118,7 @@ func (r *replica) run(ctx context.Context) (err error) {
 }
 
 func (r *replica) compile(keyed map[string]bool) (*topology.Plan, error) {
-	plan, list := topology.Compile(&r.job.Spec, topology.Options{Formats: formats{}, Keyed: keyed})
+	plan, list := topology.Compile(&r.job.Spec, topology.Options{Formats: formats.ByName{}, Keyed: keyed})
 	if plan == nil {
 		if err := config.Render(r.app.stderr, list, config.Text); err != nil {
 			return nil, err
@@ -255,7 +256,7 @@ func (r *replica) build(kc kafka.Config, layout *rebalance.Layout, t topics) (er
 	r.manager = rebalance.New(rebalance.Options{Layout: layout, Producer: r.producer, Fetcher: fetcher{r.fetcher}, Listener: r.obs,
 		Purge: r.purge, FreeBytes: r.dir.free, MinFree: int64(s.State.MinFreeBytes), CommitInterval: s.Processing.CommitInterval, LingerInterval: s.Processing.LingerInterval,
 		TransactionTimeout: s.Kafka.Producer.TransactionTimeout, ReleaseTimeout: releaseTimeout(s), CacheBytes: budget, Clock: time.Now,
-		Task: task.Options{Plan: r.plan, Formats: formats{}, Cluster: cluster{r.client}, Listener: r.obs, OpenEngine: r.dir.openEngine, Wipe: r.dir.wipe,
+		Task: task.Options{Plan: r.plan, Formats: formats.ByName{}, Cluster: cluster{r.client}, Listener: r.obs, OpenEngine: r.dir.openEngine, Wipe: r.dir.wipe,
 			Partitions: t.of, Writers: writers(r.plan, layout), Drained: r.fetcher.Wake, Clock: time.Now, TransactionalID: kc.TransactionalID, ExactlyOnce: kc.ExactlyOnce,
 			TakeProgress: s.State.OffsetsPolicy == "progress", FlushInterval: s.State.FlushInterval, EpochBytes: max(int(s.Processing.MaxEpochBytes)/tasks, 4<<20), MaxRecordBytes: kc.MaxBatchBytes}})
 	late.Manager = r.manager

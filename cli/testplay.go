@@ -11,6 +11,7 @@ import (
 
 	"millrace/config"
 	"millrace/driver"
+	"millrace/formats"
 	"millrace/record"
 	"millrace/topology"
 )
@@ -30,7 +31,7 @@ func play(job *config.Config, t *config.Test, when epochs) (*driver.Driver, erro
 	if err != nil {
 		return nil, err
 	}
-	d, err := driver.New(driver.Options{Spec: &job.Spec, Formats: formats{}, Partitions: int32(t.Partitions),
+	d, err := driver.New(driver.Options{Spec: &job.Spec, Formats: formats.ByName{}, Partitions: int32(t.Partitions),
 		MaxRecordBytes: int(job.Settings.Kafka.Producer.MaxBatchBytes), Coming: slices.DeleteFunc(slices.Clone(arrivals), func(a driver.Arrival) bool { return a.Source == "" })})
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millrace/config"
+	"millrace/formats"
 	"millrace/kafka"
 	"millrace/rebalance"
 	"millrace/record"
@@ -80,7 +81,7 @@ func firstRecord(ctx context.Context, c *kafka.Client, q *topology.KeyQuestion) 
 			}
 			next[p] = b.Next
 			for i := range b.Records {
-				if matches, err := q.Matches(formats{}, &b.Records[i]); err == nil {
+				if matches, err := q.Matches(formats.ByName{}, &b.Records[i]); err == nil {
 					return matches, fmt.Sprintf("%s@%d", b.From, b.Records[i].Offset), nil
 				}
 			}

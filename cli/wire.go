@@ -1,9 +1,12 @@
 package cli
 
-import "millrace/topology"
+import (
+	"millrace/formats"
+	"millrace/topology"
+)
 
 // checkTopology finds what is wrong with the meaning of a topology whose form is right.
 func checkTopology(spec topology.Spec) []topology.Finding {
-	_, findings := topology.Compile(&spec, topology.Options{Formats: formats{}})
+	_, findings := topology.Compile(&spec, topology.Options{Formats: formats.ByName{}})
 	return findings
 }

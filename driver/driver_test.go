@@ -7,27 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"millrace/codec"
+	"millrace/formats"
 	"millrace/record"
 	"millrace/topology"
 )
-
-type formats struct{}
-
-func (formats) Decoder(format string, paths []topology.FieldPath) (topology.Decoder, error) {
-	fields := make([]codec.Field, len(paths))
-	for i, p := range paths {
-		fields[i] = codec.Field{Path: p.Segments, Type: p.Type}
-	}
-	if format == "string" {
-		return codec.NewStringDecoder(fields), nil
-	}
-	return codec.NewJSONDecoder(fields), nil
-}
-
-func (formats) Encoder(_ string, fields []record.Field) (topology.Encoder, error) {
-	return codec.NewJSONEncoder(fields), nil
-}
 
 func text(s string) topology.Text { return topology.Text{Value: s} }
 
@@ -46,7 +29,7 @@ func countingJob() *topology.Spec {
 
 func newDriver(t *testing.T, spec *topology.Spec, partitions int32, coming ...Arrival) *Driver {
 	t.Helper()
-	d, err := New(Options{Spec: spec, Formats: formats{}, Partitions: partitions, MaxRecordBytes: 1 << 20, Coming: coming})
+	d, err := New(Options{Spec: spec, Formats: formats.ByName{}, Partitions: partitions, MaxRecordBytes: 1 << 20, Coming: coming})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,12 +205,12 @@ func TestWrongNamesAreRefused(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if _, err := New(Options{Spec: countingJob(), Formats: formats{}}); err == nil {
+	if _, err := New(Options{Spec: countingJob(), Formats: formats.ByName{}}); err == nil {
 		t.Error("no partitions: accepted")
 	}
 	broken := countingJob()
 	broken.Steps[0].Emit = text("never")
-	if _, err := New(Options{Spec: broken, Formats: formats{}, Partitions: 1}); err == nil || !strings.Contains(err.Error(), "emit") {
+	if _, err := New(Options{Spec: broken, Formats: formats.ByName{}, Partitions: 1}); err == nil || !strings.Contains(err.Error(), "emit") {
 		t.Errorf("a broken job: %v", err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"millrace/codec"
 	"millrace/config"
+	"millrace/formats"
 	"millrace/record"
 	"millrace/store"
 	"millrace/task"
@@ -22,20 +22,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-type formats struct{}
-
-func (formats) Decoder(_ string, paths []topology.FieldPath) (topology.Decoder, error) {
-	var fields []codec.Field
-	for _, p := range paths {
-		fields = append(fields, codec.Field{Path: p.Segments, Type: p.Type})
-	}
-	return codec.NewStringDecoder(fields), nil
-}
-
-func (formats) Encoder(_ string, fields []record.Field) (topology.Encoder, error) {
-	return codec.NewJSONEncoder(fields), nil
-}
 
 // countJob counts records by key.
 const countJob = `version: 1
@@ -61,7 +47,7 @@ var planned = sync.OnceValues(func() (*topology.Plan, error) {
 		return nil, err
 	}
 	c, _ := config.Load(config.LoadOptions{Files: []string{file}, Environ: func(string) (string, bool) { return "", false }})
-	plan, _ := topology.Compile(&c.Spec, topology.Options{Formats: formats{}})
+	plan, _ := topology.Compile(&c.Spec, topology.Options{Formats: formats.ByName{}})
 	if plan == nil {
 		return nil, errors.New("the job cannot be compiled")
 	}
@@ -227,7 +213,7 @@ func newBench(t *testing.T, change func(o *Options)) *bench {
 	}
 	o := Options{Layout: layout, Producer: b.brokers, Fetcher: b.brokers, Listener: b.events, CommitInterval: time.Hour, TransactionTimeout: time.Minute,
 		ReleaseTimeout: patience, CacheBytes: 1 << 22, Clock: time.Now,
-		Task: task.Options{Plan: plan, Formats: formats{}, Cluster: b.brokers, Listener: b.events, OpenEngine: b.mem.open, Wipe: b.mem.wipe,
+		Task: task.Options{Plan: plan, Formats: formats.ByName{}, Cluster: b.brokers, Listener: b.events, OpenEngine: b.mem.open, Wipe: b.mem.wipe,
 			Partitions: func(string) int32 { return partitions }, Writers: func(string) int32 { return partitions }, Drained: func() {}, Clock: time.Now,
 			TransactionalID: "app-1", ExactlyOnce: true, FlushInterval: time.Hour, EpochBytes: 1 << 20, MaxRecordBytes: 1 << 20}}
 	if change != nil {

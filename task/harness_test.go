@@ -13,31 +13,13 @@ import (
 	"time"
 
 	"millrace/changelog"
-	"millrace/codec"
 	"millrace/config"
 	"millrace/eos"
+	"millrace/formats"
 	"millrace/record"
 	"millrace/store"
 	"millrace/topology"
 )
-
-// formats makes the real codecs, as the process does.
-type formats struct{}
-
-func (formats) Decoder(format string, paths []topology.FieldPath) (topology.Decoder, error) {
-	var fields []codec.Field
-	for _, p := range paths {
-		fields = append(fields, codec.Field{Path: p.Segments, Type: p.Type})
-	}
-	if format == "string" {
-		return codec.NewStringDecoder(fields), nil
-	}
-	return codec.NewJSONDecoder(fields), nil
-}
-
-func (formats) Encoder(_ string, fields []record.Field) (topology.Encoder, error) {
-	return codec.NewJSONEncoder(fields), nil
-}
 
 const jobHead = "version: 1\napplication_id: app\nkafka: { bootstrap_servers: [\"localhost:9092\"] }\nstate: { dir: ./state }\n"
 
@@ -54,7 +36,7 @@ func compile(t testing.TB, text string) *topology.Plan {
 			t.Fatalf("%s: %s\n%s", f.Pos, f.Message, text)
 		}
 	}
-	plan, found := topology.Compile(&c.Spec, topology.Options{Formats: formats{}})
+	plan, found := topology.Compile(&c.Spec, topology.Options{Formats: formats.ByName{}})
 	if plan == nil {
 		t.Fatalf("%+v\n%s", found, text)
 	}
@@ -177,7 +159,7 @@ type bench struct {
 
 func newBench(t testing.TB, job string) *bench {
 	b := &bench{TB: t, brokers: newBrokers(), plan: compile(t, job), now: time.Unix(1_000_000, 0), engine: store.NewMemory()}
-	b.options = Options{Plan: b.plan, Formats: formats{}, Cluster: b.brokers, Listener: b, Partitions: func(string) int32 { return 4 },
+	b.options = Options{Plan: b.plan, Formats: formats.ByName{}, Cluster: b.brokers, Listener: b, Partitions: func(string) int32 { return 4 },
 		Writers: func(string) int32 { return 4 }, Drained: func() {}, Hurry: func() { b.hurried++ }, Clock: func() time.Time { return b.now },
 		OpenEngine: func(record.TaskID, []string) (store.Engine, store.OpenResult, error) {
 			return b.engine, store.OpenResult{StoreID: "first"}, nil

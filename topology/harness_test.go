@@ -6,35 +6,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"millrace/codec"
 	"millrace/config"
+	"millrace/formats"
 	"millrace/record"
 	"millrace/store"
 	"millrace/topology"
 )
-
-// formats makes the real codecs, as the process does.
-type formats struct{}
-
-func (formats) Decoder(format string, paths []topology.FieldPath) (topology.Decoder, error) {
-	var fields []codec.Field
-	for _, p := range paths {
-		fields = append(fields, codec.Field{Path: p.Segments, Type: p.Type})
-	}
-	switch format {
-	case "string":
-		return codec.NewStringDecoder(fields), nil
-	case "long":
-		return codec.NewLongDecoder(fields), nil
-	case "bytes":
-		return codec.NewBytesDecoder(fields), nil
-	}
-	return codec.NewJSONDecoder(fields), nil
-}
-
-func (formats) Encoder(_ string, fields []record.Field) (topology.Encoder, error) {
-	return codec.NewJSONEncoder(fields), nil
-}
 
 // stateStore lets a store of package store be an operator's.
 type stateStore struct{ *store.Store }
@@ -68,7 +45,7 @@ func compile(t fataler, dir, text string) *topology.Plan {
 			t.Fatalf("%s: %s\n%s", f.Pos, f.Message, text)
 		}
 	}
-	plan, found := topology.Compile(&c.Spec, topology.Options{Formats: formats{}})
+	plan, found := topology.Compile(&c.Spec, topology.Options{Formats: formats.ByName{}})
 	if plan == nil {
 		t.Fatalf("%+v\n%s", found, text)
 	}

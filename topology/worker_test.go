@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"millrace/formats"
 	"millrace/record"
 	"millrace/store"
 	"millrace/topology"
@@ -66,7 +67,7 @@ func (k *worker) start() {
 		present[i] = tp.Partition < k.w.count(tp.Topic)
 	}
 	k.instance, err = k.sub.Build(topology.Env{
-		Task: k.id, Formats: formats{}, Present: present, Partitions: k.w.count, Writers: k.w.writers, MaxRecordBytes: 1 << 20,
+		Task: k.id, Formats: formats.ByName{}, Present: present, Partitions: k.w.count, Writers: k.w.writers, MaxRecordBytes: 1 << 20,
 		Store: func(i int) topology.Store { return stateStore{k.state.Store(i)} },
 		Scratch: func() (topology.Store, func()) {
 			s, empty := store.NewScratch()

@@ -1,4 +1,5 @@
-package cli
+// Package formats finds the codecs that a plan names.
+package formats
 
 import (
 	"fmt"
@@ -9,10 +10,11 @@ import (
 	"millrace/topology"
 )
 
-// formats makes the codecs that a plan names: json, which is also what an empty name means, string, long and bytes.
-type formats struct{}
+// ByName makes the codecs of the formats: json, which is also what an empty name means, string, long and bytes.
+type ByName struct{}
 
-func (formats) Decoder(format string, paths []topology.FieldPath) (topology.Decoder, error) {
+// Decoder returns the decoder of these fields. Formats of one value have no field but the value itself.
+func (ByName) Decoder(format string, paths []topology.FieldPath) (topology.Decoder, error) {
 	fields := make([]codec.Field, len(paths))
 	for i, p := range paths {
 		fields[i] = codec.Field{Path: p.Segments, Type: p.Type}
@@ -38,7 +40,7 @@ func (formats) Decoder(format string, paths []topology.FieldPath) (topology.Deco
 
 // Encoder returns the encoder of rows with these fields. string, long and bytes hold one value, so that a row must have
 // just one field, of a type that the format can write for every record.
-func (formats) Encoder(format string, fields []record.Field) (topology.Encoder, error) {
+func (ByName) Encoder(format string, fields []record.Field) (topology.Encoder, error) {
 	if format == "" || format == "json" {
 		return codec.NewJSONEncoder(fields), nil
 	}
@@ -95,3 +97,5 @@ func (longEncoder) Append(dst []byte, values []record.Value) []byte {
 	}
 	return codec.AppendLong(dst, values[0])
 }
+
+var _ topology.Formats = ByName{}

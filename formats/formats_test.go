@@ -1,4 +1,4 @@
-package cli
+package formats
 
 import (
 	"testing"
@@ -31,7 +31,7 @@ func TestEncodersOfOneValue(t *testing.T) {
 		{format: "", typ: long, value: record.LongValue(1), want: `{"v":1}`},
 		{format: "json", typ: long, value: record.NullValue(), want: `{"v":null}`},
 	} {
-		e, err := formats{}.Encoder(c.format, []record.Field{{Name: "v", Type: c.typ}})
+		e, err := ByName{}.Encoder(c.format, []record.Field{{Name: "v", Type: c.typ}})
 		if err != nil {
 			t.Fatalf("%s of %s: %v", c.format, c.typ, err)
 		}
@@ -56,12 +56,12 @@ func TestFormatsRefuseWhatTheyCannotHold(t *testing.T) {
 		"no field":         {"long", nil},
 		"unknown":          {"avro", one(record.Type{})},
 	} {
-		if _, err := (formats{}).Encoder(c.format, c.fields); err == nil {
+		if _, err := (ByName{}).Encoder(c.format, c.fields); err == nil {
 			t.Errorf("%s: an encoder was made", name)
 		}
 	}
 	for _, format := range []string{"string", "long", "bytes", "avro"} {
-		if _, err := (formats{}).Decoder(format, []topology.FieldPath{{Segments: []string{"a"}}}); err == nil {
+		if _, err := (ByName{}).Decoder(format, []topology.FieldPath{{Segments: []string{"a"}}}); err == nil {
 			t.Errorf("%s: a decoder of field a was made", format)
 		}
 	}
@@ -72,7 +72,7 @@ func TestDecodersOfOneValue(t *testing.T) {
 		{"string", "text", "text"}, {"bytes", "\x00\x01", "\x00\x01"}, {"long", "\x00\x00\x00\x00\x00\x00\x00\x07", "7"},
 		{"", `{"value": "x"}`, "x"}, {"json", `{"value": "x"}`, "x"},
 	} {
-		d, err := formats{}.Decoder(c.format, []topology.FieldPath{{Segments: []string{"value"}, Type: record.Type{Any: true}}})
+		d, err := ByName{}.Decoder(c.format, []topology.FieldPath{{Segments: []string{"value"}, Type: record.Type{Any: true}}})
 		if err != nil {
 			t.Fatal(err)
 		}
