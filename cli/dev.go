@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,9 +39,8 @@ func newDevCommand(a *app) *cobra.Command {
 				return &exitError{code: exitUsage, err: errors.New("--lines and --history must not be negative; 0 shows all results, and generates no history")}
 			}
 			o.moved = !cmd.Flags().Changed("port")
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilStopped()
 			defer stop()
-			context.AfterFunc(ctx, stop) // a second signal ends the process at once
 			return newDev(a, o).run(ctx)
 		},
 	}

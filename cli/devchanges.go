@@ -37,9 +37,12 @@ func describeChanges(before, after *config.Config) string {
 			}
 		}
 	}
-	part("source", sourcesOf(before.Spec), sourcesOf(after.Spec))
-	part("step", stepsOf(before.Spec), stepsOf(after.Spec))
-	part("sink", sinksOf(before.Spec), sinksOf(after.Spec))
+	source := func(s topology.SourceSpec) string { return s.Name.Value }
+	step := func(s topology.StepSpec) string { return s.Name.Value }
+	sink := func(s topology.SinkSpec) string { return s.Name.Value }
+	part("source", byName(before.Spec.Sources, source), byName(after.Spec.Sources, source))
+	part("step", byName(before.Spec.Steps, step), byName(after.Spec.Steps, step))
+	part("sink", byName(before.Spec.Sinks, sink), byName(after.Spec.Sinks, sink))
 	if !reflect.DeepEqual(before.Settings, after.Settings) {
 		parts = append(parts, "settings changed")
 	}
@@ -49,28 +52,12 @@ func describeChanges(before, after *config.Config) string {
 	return strings.Join(parts, ", ")
 }
 
-func sourcesOf(spec topology.Spec) map[string]any {
-	all := map[string]any{}
-	for _, s := range spec.Sources {
-		all[s.Name.Value] = s
+func byName[T any](all []T, name func(T) string) map[string]any {
+	named := map[string]any{}
+	for _, one := range all {
+		named[name(one)] = one
 	}
-	return all
-}
-
-func stepsOf(spec topology.Spec) map[string]any {
-	all := map[string]any{}
-	for _, s := range spec.Steps {
-		all[s.Name.Value] = s
-	}
-	return all
-}
-
-func sinksOf(spec topology.Spec) map[string]any {
-	all := map[string]any{}
-	for _, s := range spec.Sinks {
-		all[s.Name.Value] = s
-	}
-	return all
+	return named
 }
 
 var placeType = reflect.TypeFor[topology.Pos]()

@@ -84,7 +84,7 @@ func (d *dev) generateHistory(ctx context.Context, spec topology.Spec, loads []d
 	defer client.Close()
 	now := time.Now()
 	for _, load := range loads {
-		topic := topicOf(spec, load.Source)
+		topic := sourceNamed(&spec, load.Source).Topic.Value // loads has made sure of it
 		ends, err := client.EndOffsets(ctx, topic)
 		if err != nil {
 			return err
@@ -107,15 +107,6 @@ func (d *dev) generateHistory(ctx context.Context, spec topology.Spec, loads []d
 		}
 	}
 	return nil
-}
-
-func topicOf(spec topology.Spec, source string) string {
-	for _, s := range spec.Sources {
-		if s.Name.Value == source {
-			return s.Topic.Value
-		}
-	}
-	return ""
 }
 
 // history is a stretch of event time to fill with records.

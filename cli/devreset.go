@@ -11,8 +11,6 @@ import (
 
 	"millrace/config"
 	"millrace/devbroker"
-	"millrace/formats"
-	"millrace/topology"
 )
 
 // builtPlan is what the data folder notes about the job whose state it holds.
@@ -25,9 +23,9 @@ type builtPlan struct {
 // rebuild makes room for a job whose plan is not the one that the state was built by: a job in production would be
 // refused, here the state is built anew from the records that the sources still have. It tells whether it did.
 func (d *dev) rebuild(ctx context.Context, job *config.Config) (rebuilt bool, err error) {
-	plan, _ := topology.Compile(&job.Spec, topology.Options{Formats: formats.ByName{}})
-	if plan == nil {
-		return false, errors.New("the job was found good and cannot be planned: please report it with the configuration")
+	plan, err := planOf(job)
+	if err != nil {
+		return false, err
 	}
 	next := builtPlan{Application: plan.ApplicationID, Shape: plan.Shape()}
 	for _, sub := range plan.Subtopologies {

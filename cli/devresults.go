@@ -88,6 +88,8 @@ func (r *results) settle(sink string, s *shown, now time.Time) {
 const (
 	headerLateBy = "millrace-late-by-ms"
 	headerError  = "__streams.errors.message"
+	headerReason = "__streams.errors.exception"
+	headerTopic  = "__streams.errors.topic"
 )
 
 // paint colours a sink's name by what the record is: a result, a late record, a dead letter.
@@ -96,9 +98,9 @@ func (r *results) paint(sink string, rec *record.Record) string {
 		return sink
 	}
 	colour := "36"
-	if _, ok := headerOf(rec, headerLateBy); ok {
+	if _, ok := header(rec.Headers, headerLateBy); ok {
 		colour = "33"
-	} else if _, ok := headerOf(rec, headerError); ok {
+	} else if _, ok := header(rec.Headers, headerError); ok {
 		colour = "31"
 	}
 	return "\x1b[" + colour + "m" + sink + "\x1b[0m"
@@ -107,24 +109,15 @@ func (r *results) paint(sink string, rec *record.Record) string {
 // describeResult is the value, after what the headers say about it.
 func describeResult(rec *record.Record) string {
 	value := windowTimes(printable(rec.Value, "(tombstone)"))
-	if late, ok := headerOf(rec, headerLateBy); ok {
-		if ms, err := strconv.ParseInt(late, 10, 64); err == nil {
+	if late, ok := header(rec.Headers, headerLateBy); ok {
+		if ms, err := strconv.ParseInt(string(late), 10, 64); err == nil {
 			return fmt.Sprintf("late by %s  %s", (time.Duration(ms) * time.Millisecond).Round(100*time.Millisecond), value)
 		}
 	}
-	if message, ok := headerOf(rec, headerError); ok {
-		return printable([]byte(message), "") + "  " + value
+	if message, ok := header(rec.Headers, headerError); ok {
+		return printable(message, "") + "  " + value
 	}
 	return value
-}
-
-func headerOf(rec *record.Record, name string) (string, bool) {
-	for _, h := range rec.Headers {
-		if string(h.Key) == name {
-			return string(h.Value), true
-		}
-	}
-	return "", false
 }
 
 // printable keeps a record from steering the terminal, and stands in for one that is null.

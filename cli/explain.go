@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"millrace/config"
-	"millrace/formats"
 	"millrace/topology"
 )
 
@@ -30,9 +28,9 @@ func (a *app) explain(acls bool) error {
 	if err != nil {
 		return err
 	}
-	plan, _ := topology.Compile(&job.Spec, topology.Options{Formats: formats.ByName{}})
-	if plan == nil {
-		return errors.New("the job was found good and cannot be planned: please report it with the configuration")
+	plan, err := planOf(job)
+	if err != nil {
+		return err
 	}
 	opts := explainOptions(job)
 	opts.ACLs = acls

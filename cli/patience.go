@@ -26,9 +26,10 @@ func (r *replica) patiently(ctx context.Context, attempt func() error) error {
 	}
 }
 
-// watchPartitions tells when a topic that the job reads or repartitions by gets more partitions: the keys of its records
+// watchPartitions tells when a topic that the job reads gets more partitions: the keys of its records
 // move, so the job must not simply go on with them. It works on with the partitions that it knows.
 func (r *replica) watchPartitions(ctx context.Context, plan *topology.Plan, known topics) {
+	topics := slices.Sorted(slices.Values(plan.SourceTopics()))
 	tick := time.NewTicker(30 * time.Second)
 	defer tick.Stop()
 	for {
@@ -37,11 +38,11 @@ func (r *replica) watchPartitions(ctx context.Context, plan *topology.Plan, know
 			return
 		case <-tick.C:
 		}
-		found, err := r.client.Existing(plan.SourceTopics())
+		found, err := r.client.Existing(topics)
 		if err != nil {
 			continue // the brokers' absence is told elsewhere
 		}
-		for _, topic := range slices.Sorted(slices.Values(plan.SourceTopics())) {
+		for _, topic := range topics {
 			if n := found[topic]; n != known.of(topic) {
 				r.obs.Warn("MR2011", "a topic's number of partitions has changed; records of the new partitions are not read. "+
 					"A stateless job takes them up at its next start; a job with state needs a new application_id, or its internal topics and state directories deleted while all replicas are stopped",

@@ -4,17 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"millrace/config"
-	"millrace/formats"
 	"millrace/kafka"
-	"millrace/topology"
 )
 
 func newKafkaCommand(a *app) *cobra.Command {
@@ -31,7 +26,7 @@ func newKafkaCommand(a *app) *cobra.Command {
 			"It changes nothing and disturbs no running replica. Exit code 3: a step failed.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilStopped()
 			defer stop()
 			return a.ping(ctx)
 		},
@@ -44,7 +39,10 @@ func (a *app) ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, _ := topology.Compile(&job.Spec, topology.Options{Formats: formats.ByName{}})
+	plan, err := planOf(job)
+	if err != nil {
+		return err
+	}
 	var topics []kafka.PingTopic
 	for _, name := range plan.SourceTopics() {
 		topics = append(topics, kafka.PingTopic{Name: name})

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"millrace/changelog"
 	"millrace/kafka"
@@ -27,10 +26,8 @@ func samePlan(ctx context.Context, c *kafka.Client, plan *topology.Plan, t topic
 			if p == nil {
 				continue
 			}
-			if written, ok := p.Fingerprints[step]; ok && written != plan.Fingerprint(step) {
-				return fmt.Errorf("step %s has changed: its state was written under plan %s, now it is %s (%s). The ways out: give the step a new name, and it starts with new state; "+
-					"or undo the change; or stop all replicas and delete the internal topics of application %s, its group and its state directories, to build everything anew from the input",
-					step, written, plan.Fingerprint(step), plan.Describe(step), plan.ApplicationID)
+			if err := plan.Continues([]string{step}, p.Fingerprints); err != nil {
+				return err
 			}
 		}
 	}

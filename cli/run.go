@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"runtime/pprof"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,9 +37,8 @@ func newRunCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilStopped()
 			defer stop()
-			context.AfterFunc(ctx, stop) // a second signal ends the process at once, which is always safe
 			return errors.Join((&replica{app: a, job: job}).run(ctx), done())
 		},
 	}
@@ -118,7 +115,7 @@ func (r *replica) run(ctx context.Context) (err error) {
 }
 
 func (r *replica) compile(keyed map[string]bool) (*topology.Plan, error) {
-	plan, list := topology.Compile(&r.job.Spec, topology.Options{Formats: formats.ByName{}, Keyed: keyed})
+	plan, list := compile(&r.job.Spec, keyed)
 	if plan == nil {
 		if err := config.Render(r.app.stderr, list, config.Text); err != nil {
 			return nil, err

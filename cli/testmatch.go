@@ -143,14 +143,14 @@ func (c topicCheck) compare(e *config.ExpectedRecord, o driver.Output) (differen
 		}
 	}
 	if e.Source.Value != "" {
-		topic, found := header(o.Headers, "__streams.errors.topic")
+		topic, found := header(o.Headers, headerTopic)
 		if want := c.topics[e.Source.Value]; !found || string(topic) != want {
 			return difference{".source", e.Source.Value + " (topic " + want + ")", "topic " + string(topic)}, false
 		}
 	}
 	if e.Reason.Value != "" {
-		if reason, _ := header(o.Headers, "__streams.errors.exception"); string(reason) != e.Reason.Value {
-			message, _ := header(o.Headers, "__streams.errors.message")
+		if reason, _ := header(o.Headers, headerReason); string(reason) != e.Reason.Value {
+			message, _ := header(o.Headers, headerError)
 			return difference{".reason", e.Reason.Value, fmt.Sprintf("%s (%s)", reason, message)}, false
 		}
 	}

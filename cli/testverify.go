@@ -52,8 +52,8 @@ func verify(job *config.Config, t *config.Test, d *driver.Driver) []failure {
 func deadLetterHint(letters []driver.Output) []string {
 	var lines []string
 	for _, o := range letters[:min(len(letters), 3)] {
-		reason, _ := header(o.Headers, "__streams.errors.exception")
-		message, _ := header(o.Headers, "__streams.errors.message")
+		reason, _ := header(o.Headers, headerReason)
+		message, _ := header(o.Headers, headerError)
 		lines = append(lines, fmt.Sprintf("a record went to the dead letters: %s: %s", reason, message))
 	}
 	return lines

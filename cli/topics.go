@@ -28,7 +28,7 @@ func learnKeys(ctx context.Context, c *kafka.Client, plan *topology.Plan, say fu
 		if known, answered := keyed[q.Step]; answered && !known {
 			continue
 		}
-		shuffle, log := plan.ApplicationID+"-"+q.Step+"-repartition", plan.ChangelogTopic(q.Step)
+		shuffle, log := plan.RepartitionTopic(q.Step), plan.ChangelogTopic(q.Step)
 		earlier, err := c.Existing([]string{shuffle, log})
 		if err != nil {
 			return nil, err

@@ -120,7 +120,7 @@ func (t *Task) restore(ctx context.Context) (*changelog.Progress, error) {
 	if newest == nil {
 		return nil, nil
 	}
-	if err := t.samePlan(newest); err != nil {
+	if err := t.options.Plan.Continues(t.sub.Stores, newest.Fingerprints); err != nil {
 		return nil, err
 	}
 	note, err := newest.Encode()
@@ -270,18 +270,6 @@ func (t *Task) outdated(ctx context.Context, i int, log changelogEnd, noted *cha
 		return fmt.Sprintf("they were written %s ago and %s keeps tombstones for %s: deleted rows would come back", age.Round(time.Second), tp.Topic, keep), nil
 	}
 	return "", nil
-}
-
-// samePlan refuses rows that mean something else than the plan says. A step without a fingerprint is new.
-func (t *Task) samePlan(p *changelog.Progress) error {
-	for _, step := range t.sub.Stores {
-		written, ok := p.Fingerprints[step]
-		if now := t.options.Plan.Fingerprint(step); ok && written != now {
-			return fmt.Errorf("step %s has changed: its rows were written under plan %s, now it is %s (%s). The ways out: give the step a new name, and it starts with new state; "+
-				"or undo the change; or stop all replicas and delete %s with the group's offsets, to build its state anew from the input", step, written, now, t.options.Plan.Describe(step), t.options.Plan.ChangelogTopic(step))
-		}
-	}
-	return nil
 }
 
 // position decides where to go on reading an input: what the group has committed must be what the rows stand for.

@@ -93,7 +93,7 @@ func (b *builder) names() {
 		}
 	}
 	for _, s := range b.spec.Steps {
-		internal[b.plan.ChangelogTopic(s.Name.Value)], internal[b.plan.repartitionTopic(s.Name.Value)] = s.Name.Value, s.Name.Value
+		internal[b.plan.ChangelogTopic(s.Name.Value)], internal[b.plan.RepartitionTopic(s.Name.Value)] = s.Name.Value, s.Name.Value
 	}
 	for _, s := range b.spec.Sources {
 		check(streams, s.Name, "source", "source or step")
@@ -108,8 +108,8 @@ func (b *builder) names() {
 	}
 }
 
-// repartitionTopic names the repartition topic of a step.
-func (p *Plan) repartitionTopic(step string) string {
+// RepartitionTopic names the repartition topic of a step.
+func (p *Plan) RepartitionTopic(step string) string {
 	return p.ApplicationID + "-" + step + "-repartition"
 }
 

@@ -35,7 +35,7 @@ func (b *builder) keyedOrShuffled(p *stepPlan) {
 	if !certain { // otherwise the answers would change nothing
 		b.plan.Unknown = append(b.plan.Unknown, open...)
 	}
-	shuffle := &shufflePlan{step: p, topic: b.topic(b.plan.repartitionTopic(p.spec.Name.Value)), reason: strings.Join(reasons, "; ")}
+	shuffle := &shufflePlan{step: p, topic: b.topic(b.plan.RepartitionTopic(p.spec.Name.Value)), reason: strings.Join(reasons, "; ")}
 	shuffle.combine = a.set.Mergeable() && a.ttl == 0 && (a.windows == nil || a.windows.Kind == window.Tumbling || a.slices)
 	for _, port := range p.ports {
 		port.keyed, port.verify, port.ship = false, false, shuffle

@@ -32,6 +32,20 @@ func (p *Plan) Describe(step string) string {
 	return ""
 }
 
+// Continues refuses state that was written under another plan: written has the fingerprints of the steps' stores then. A
+// step without one is new.
+func (p *Plan) Continues(steps []string, written map[string]string) error {
+	for _, step := range steps {
+		was, ok := written[step]
+		if now := p.Fingerprint(step); ok && was != now {
+			return fmt.Errorf("step %s has changed: its state was written under plan %s, now it is %s (%s). The ways out: give the step a new name, and it starts with new state; "+
+				"or undo the change; or stop all replicas and delete %s and the other internal topics of application %s, its group and its state directories, to build everything anew from the input",
+				step, was, now, p.Describe(step), p.ChangelogTopic(step), p.ApplicationID)
+		}
+	}
+	return nil
+}
+
 func (a *aggregatePlan) describe() string {
 	var group []string
 	for i, text := range groupTexts(a.step.spec) {
