@@ -37,10 +37,12 @@ type tallies map[record.Tally]record.Tally // by what, where and detail
 
 func (t tallies) add(more []record.Tally) {
 	for _, m := range more {
-		place := record.Tally{What: m.What, Where: m.Where, Detail: m.Detail}
+		place := m
+		place.N, place.Bytes = 0, 0
 		sum := t[place]
-		place.N, place.Bytes = sum.N+m.N, sum.Bytes+m.Bytes
-		t[record.Tally{What: m.What, Where: m.Where, Detail: m.Detail}] = place
+		m.N += sum.N
+		m.Bytes += sum.Bytes
+		t[place] = m
 	}
 }
 

@@ -151,7 +151,7 @@ func (b *builder) source(s *SourceSpec) {
 	}
 	b.choice(s.Start, "start of source "+name, "earliest", "latest")
 	if s.Topic.Value == "" {
-		b.fail(codeContract, s.Name.Pos, len(name), fmt.Sprintf("source %s has no topic", name), "add topic:")
+		b.failText(codeContract, s.Name, fmt.Sprintf("source %s has no topic", name), "add topic:")
 	}
 	for _, sink := range b.plan.sinks {
 		if sink.topic.name == s.Topic.Value {
@@ -234,7 +234,7 @@ func (b *builder) unused() {
 			written[s.Late.To.Value] = true
 		}
 		if !b.used[s.Name.Value] && len(s.To) == 0 {
-			b.fail(codeContract, s.Name.Pos, len(s.Name.Value), fmt.Sprintf("step %s goes nowhere", s.Name.Value), "add to: with a sink, or read it from another step")
+			b.failText(codeContract, s.Name, fmt.Sprintf("step %s goes nowhere", s.Name.Value), "add to: with a sink, or read it from another step")
 		}
 	}
 	for _, s := range b.spec.Sources {

@@ -18,10 +18,10 @@ func (b *builder) grouped(p *stepPlan, ins []*stream) {
 	a := &aggregatePlan{step: p}
 	p.aggregate = a
 	if len(s.GroupBy) == 0 {
-		b.fail(codeContract, s.Name.Pos, len(name), fmt.Sprintf("step %s has a window or aggregates without group_by", name), "add group_by:")
+		b.failText(codeContract, s.Name, fmt.Sprintf("step %s has a window or aggregates without group_by", name), "add group_by:")
 	}
 	if len(s.Aggregate) == 0 {
-		b.fail(codeContract, s.Name.Pos, len(name), fmt.Sprintf("step %s groups without aggregate", name), "add aggregate:, for example { count: count() }")
+		b.failText(codeContract, s.Name, fmt.Sprintf("step %s groups without aggregate", name), "add aggregate:, for example { count: count() }")
 	}
 	b.windows(a)
 	b.contracts(a)
@@ -230,7 +230,7 @@ func (b *builder) result(a *aggregatePlan) {
 	seen := map[string]bool{}
 	for _, f := range fields {
 		if seen[f.Name] {
-			b.fail(codeDuplicate, s.Name.Pos, len(name), fmt.Sprintf("two result fields of step %s are named %s", name, f.Name), "rename the aggregate, or name the group: group_by: { other: expression }")
+			b.failText(codeDuplicate, s.Name, fmt.Sprintf("two result fields of step %s are named %s", name, f.Name), "rename the aggregate, or name the group: group_by: { other: expression }")
 		}
 		seen[f.Name] = true
 	}

@@ -19,7 +19,7 @@ func (b *builder) sinks() {
 			b.failText(codeCombine, s.TimestampFormat, fmt.Sprintf("sink %s has timestamp_format, and its format %s writes no text", name, format), "remove timestamp_format")
 		}
 		if s.Topic.Value == "" {
-			b.fail(codeContract, s.Name.Pos, len(name), fmt.Sprintf("sink %s has no topic", name), "add topic:")
+			b.failText(codeContract, s.Name, fmt.Sprintf("sink %s has no topic", name), "add topic:")
 			continue
 		}
 		b.plan.sinks = append(b.plan.sinks, &sinkPlan{spec: s, topic: b.topic(s.Topic.Value), upsert: upsert})

@@ -48,7 +48,7 @@ func (b *builder) step(s *StepSpec) {
 func (b *builder) inputs(s *StepSpec) []*stream {
 	var ins []*stream
 	if len(s.From) == 0 {
-		b.fail(codeContract, s.Name.Pos, len(s.Name.Value), fmt.Sprintf("step %s reads nothing", s.Name.Value), "add from: with a source or a step")
+		b.failText(codeContract, s.Name, fmt.Sprintf("step %s reads nothing", s.Name.Value), "add from: with a source or a step")
 	}
 	for i, from := range s.From {
 		if slices.ContainsFunc(s.From[:i], func(t Text) bool { return t.Value == from.Value }) {

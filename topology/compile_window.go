@@ -102,7 +102,7 @@ func (b *builder) unwindowed(a *aggregatePlan) {
 	}
 	switch {
 	case !s.TTL.Set && !s.TTL.Forever:
-		b.fail(codeContract, s.Name.Pos, len(name), fmt.Sprintf("step %s keeps a row a group and does not say how long", name), "add ttl: 24h, or ttl: forever if the groups are bounded")
+		b.failText(codeContract, s.Name, fmt.Sprintf("step %s keeps a row a group and does not say how long", name), "add ttl: 24h, or ttl: forever if the groups are bounded")
 	case !s.TTL.Forever:
 		a.ttl = b.millis(s.TTL, "ttl", name)
 		if a.ttl <= 0 {

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,15 @@ type graphNode struct {
 	id    string
 	kind  nodeKind
 	label []string
+}
+
+// quoted is the label in a language of diagrams.
+func (n graphNode) quoted(quote *strings.Replacer, newline string) string {
+	var lines []string
+	for _, line := range n.label {
+		lines = append(lines, quote.Replace(line))
+	}
+	return strings.Join(lines, newline)
 }
 
 type graphEdge struct {
@@ -101,18 +111,12 @@ func (g *graph) step(step *stepPlan, home *Subtopology) {
 // sink draws an arrow to a sink, once, and the sink itself when it is met for the first time.
 func (g *graph) sink(from string, s *sinkPlan, label string) {
 	id := "sink_" + s.spec.Name.Value
-	for _, e := range g.edges {
-		if e.from == from && e.to == id && e.label == label {
-			return
-		}
+	if edge := (graphEdge{from: from, to: id, label: label}); !slices.Contains(g.edges, edge) {
+		g.edges = append(g.edges, edge)
 	}
-	g.edges = append(g.edges, graphEdge{from: from, to: id, label: label})
-	for _, n := range g.sinks {
-		if n.id == id {
-			return
-		}
+	if !slices.ContainsFunc(g.sinks, func(n graphNode) bool { return n.id == id }) {
+		g.sinks = append(g.sinks, graphNode{id, topicNode, []string{s.topic.name}})
 	}
-	g.sinks = append(g.sinks, graphNode{id, topicNode, []string{s.topic.name}})
 }
 
 var mermaidShapes = [...][2]string{topicNode: {"[[", "]]"}, stepNode: {"[", "]"}, repartitionNode: {"{{", "}}"}, storeNode: {"[(", ")]"}}
@@ -121,11 +125,8 @@ func (g *graph) mermaid() string {
 	var out strings.Builder
 	quote := strings.NewReplacer("&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "#", "#35;")
 	node := func(indent string, n graphNode) {
-		var label []string
-		for _, line := range n.label {
-			label = append(label, quote.Replace(line))
-		}
-		fmt.Fprintf(&out, "%s%s%s\"%s\"%s\n", indent, n.id, mermaidShapes[n.kind][0], strings.Join(label, "<br/>"), mermaidShapes[n.kind][1])
+		shape := mermaidShapes[n.kind]
+		fmt.Fprintf(&out, "%s%s%s\"%s\"%s\n", indent, n.id, shape[0], n.quoted(quote, "<br/>"), shape[1])
 	}
 	out.WriteString("flowchart LR\n")
 	for i, nodes := range g.subs {
@@ -157,11 +158,7 @@ func (g *graph) dot(name string) string {
 	var out strings.Builder
 	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	node := func(indent string, n graphNode) {
-		var label []string
-		for _, line := range n.label {
-			label = append(label, quote.Replace(line))
-		}
-		fmt.Fprintf(&out, "%s%s [shape=%s, label=\"%s\"];\n", indent, n.id, dotShapes[n.kind], strings.Join(label, `\n`))
+		fmt.Fprintf(&out, "%s%s [shape=%s, label=\"%s\"];\n", indent, n.id, dotShapes[n.kind], n.quoted(quote, `\n`))
 	}
 	fmt.Fprintf(&out, "digraph \"%s\" {\n  rankdir=LR;\n", quote.Replace(name))
 	for i, nodes := range g.subs {

@@ -51,21 +51,10 @@ func (p *page) setup() {
 		pinned = "the measured process on cores of its own"
 	}
 	p.line("| broker | Apache Kafka, one node, on the same machine; %s |", pinned)
-	neighbours, _ := results.SpreadOf(p.counted(), func(r results.Run) (float64, bool) { return r.Neighbours, true })
-	steal, _ := results.SpreadOf(p.counted(), func(r results.Run) (float64, bool) { return r.Steal, true })
+	neighbours, _ := results.SpreadOf(p.Counted(), func(r results.Run) (float64, bool) { return r.Neighbours, true })
+	steal, _ := results.SpreadOf(p.Counted(), func(r results.Run) (float64, bool) { return r.Steal, true })
 	p.line("| others meanwhile | other processes %.2f cores (at most %.2f), hypervisor %.2f (at most %.2f) |\n", neighbours.Median, neighbours.Most, steal.Median, steal.Most)
 	p.line("Figures are medians of runs whose results were exact, with the least and the most in brackets. A ratio above 1 is in Millrace's favour.\n")
-}
-
-// counted are the runs that figures come from.
-func (p *page) counted() []results.Run {
-	var runs []results.Run
-	for _, r := range p.Runs {
-		if r.Round > 0 && r.Void == "" {
-			runs = append(runs, r)
-		}
-	}
-	return runs
 }
 
 // of returns the workloads of a kind that were measured on our side.

@@ -41,20 +41,14 @@ func (p *page) recoveries() {
 		return
 	}
 	p.line("## After kill -9\n\nFrom the successor's exec to the first result that a reader of committed records sees; both sides are static members.\n")
-	p.line("| Workload | | Millrace | Peer | Ratio | Peer's cell |\n|---|---|---|---|---|---|")
-	for _, w := range list {
-		for _, f := range []figure{
-			{"seconds to the first result", "", 2, less, recovered(func(r results.Recovery) float64 { return r.FirstResultSeconds })},
-			{"CPU seconds until then", "", 2, less, recovered(func(r results.Recovery) float64 { return r.FirstResultCPU })},
-			{"seconds to the end of the input", "", 2, less, recovered(func(r results.Recovery) float64 { return r.CaughtUpSeconds })},
-			{"records committed when it was killed, in thousands", "", 0, neither, recovered(func(r results.Recovery) float64 { return float64(r.DoneAtKill) / 1000 })},
-			{"positions in the changelog, in thousands", "", 0, neither, recovered(func(r results.Recovery) float64 { return float64(r.ChangelogSize) / 1000 })},
-			{"positions a second until the first result, in thousands", "", 0, more, recovered(func(r results.Recovery) float64 { return float64(r.ChangelogSize) / r.FirstResultSeconds / 1000 })},
-		} {
-			p.line("| %s | %s | %s | %s |", title(w), f.name, p.pair(w.ID, f), p.cell(w.ID))
-		}
-	}
-	p.line("")
+	p.rows(list, []figure{
+		{"seconds to the first result", "", 2, less, recovered(func(r results.Recovery) float64 { return r.FirstResultSeconds })},
+		{"CPU seconds until then", "", 2, less, recovered(func(r results.Recovery) float64 { return r.FirstResultCPU })},
+		{"seconds to the end of the input", "", 2, less, recovered(func(r results.Recovery) float64 { return r.CaughtUpSeconds })},
+		{"records committed when it was killed, in thousands", "", 0, neither, recovered(func(r results.Recovery) float64 { return float64(r.DoneAtKill) / 1000 })},
+		{"positions in the changelog, in thousands", "", 0, neither, recovered(func(r results.Recovery) float64 { return float64(r.ChangelogSize) / 1000 })},
+		{"positions a second until the first result, in thousands", "", 0, more, recovered(func(r results.Recovery) float64 { return float64(r.ChangelogSize) / r.FirstResultSeconds / 1000 })},
+	})
 }
 
 func delayed(f func(results.Latency) float64) results.Measure {
@@ -72,14 +66,19 @@ func (p *page) latencies() {
 		return
 	}
 	p.line("## Latency\n\nMilliseconds from when a record was due to be written to when its result was read as committed. Warm-up is not counted.\n")
+	p.rows(list, []figure{
+		{"p50", "", 1, less, delayed(func(l results.Latency) float64 { return l.P50 })},
+		{"p99", "", 1, less, delayed(func(l results.Latency) float64 { return l.P99 })},
+		{"p99.9", "", 1, less, delayed(func(l results.Latency) float64 { return l.P999 })},
+		{"most", "", 1, less, delayed(func(l results.Latency) float64 { return l.Max })},
+	})
+}
+
+// rows writes a table with a line for each figure of each workload.
+func (p *page) rows(list []results.Workload, figures []figure) {
 	p.line("| Workload | | Millrace | Peer | Ratio | Peer's cell |\n|---|---|---|---|---|---|")
 	for _, w := range list {
-		for _, f := range []figure{
-			{"p50", "", 1, less, delayed(func(l results.Latency) float64 { return l.P50 })},
-			{"p99", "", 1, less, delayed(func(l results.Latency) float64 { return l.P99 })},
-			{"p99.9", "", 1, less, delayed(func(l results.Latency) float64 { return l.P999 })},
-			{"most", "", 1, less, delayed(func(l results.Latency) float64 { return l.Max })},
-		} {
+		for _, f := range figures {
 			p.line("| %s | %s | %s | %s |", title(w)+p.rate(w.ID), f.name, p.pair(w.ID, f), p.cell(w.ID))
 		}
 	}

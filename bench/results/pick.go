@@ -59,15 +59,14 @@ func Best(runs []Run) (cell string, ok bool) {
 	return cell, ok
 }
 
-// Of returns the valid runs of one workload by one side, without the search for the best cell.
+// Counted returns the runs that figures come from: valid ones, without the search for the best cell.
+func (c *Comparison) Counted() []Run {
+	return slices.DeleteFunc(slices.Clone(c.Runs), func(r Run) bool { return r.Round == 0 || r.Void != "" })
+}
+
+// Of returns the counted runs of one workload by one side.
 func (c *Comparison) Of(workload, side string) []Run {
-	var chosen []Run
-	for _, r := range c.Runs {
-		if r.Workload == workload && r.Side == side && r.Round > 0 && r.Void == "" {
-			chosen = append(chosen, r)
-		}
-	}
-	return chosen
+	return slices.DeleteFunc(c.Counted(), func(r Run) bool { return r.Workload != workload || r.Side != side })
 }
 
 // Sides returns our side's name and the peer's, in the order in which they first ran for our side.
