@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"millrace/topology"
 )
 
 // Size is a number of bytes; in YAML it is written with a unit, as in 64MiB, or as a plain number of bytes.
@@ -123,12 +125,5 @@ func formatDuration(d time.Duration) string {
 	if d%(24*time.Hour) == 0 {
 		return strconv.FormatInt(int64(d/(24*time.Hour)), 10) + "d"
 	}
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return topology.ShortDuration(d)
 }

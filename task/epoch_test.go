@@ -56,9 +56,7 @@ func TestNothingDoneIsNoEpoch(t *testing.T) {
 	if p, err := h.Freeze(); p != nil || err != nil {
 		t.Errorf("an epoch of nothing: %+v %v", p, err)
 	}
-	h.offer()
-	h.work()
-	h.epoch()
+	h.round()
 	if p, err := h.Freeze(); p != nil || err != nil {
 		t.Errorf("an epoch after everything was committed: %+v %v", p, err)
 	}
@@ -110,9 +108,7 @@ func TestAKeptStateGoesOnFromWhatTheBrokersSay(t *testing.T) {
 		b := newBench(t, countJob(""))
 		b.input("a 1", "b 2")
 		h := b.start(nil)
-		h.offer()
-		h.work()
-		h.epoch()
+		h.round()
 		b.input("a 3")
 		h = b.restart(h)
 		h.offer()
@@ -132,9 +128,7 @@ func TestAKeptStateGoesOnFromWhatTheBrokersSay(t *testing.T) {
 		if want := "counts 3-5 reused true"; committed && b.told[0] != want {
 			t.Errorf("restored %q, want %q", b.told[0], want)
 		}
-		h.offer()
-		h.work()
-		h.epoch()
+		h.round()
 		if got := b.results("out"); got != `a={"n":2} b={"n":1}` {
 			t.Errorf("committed %v: %s", committed, got)
 		}
@@ -153,9 +147,7 @@ func TestACrashForgetsNothing(t *testing.T) {
 	for round := range 3 {
 		b.input("a 1", "b 2")
 		h := b.start(nil)
-		h.offer()
-		h.work()
-		h.epoch()
+		h.round()
 		if round == 1 {
 			if err := CloseState(b.id, h.TakeState(), b.options); err != nil {
 				t.Fatal(err)
@@ -186,9 +178,7 @@ func TestATaskWithoutStoresKeepsItsTimeInTheOffsets(t *testing.T) {
 	}
 	b.input("a 500")
 	h := b.start(nil)
-	h.offer()
-	h.work()
-	h.epoch()
+	h.round()
 	note := b.offsets[tp("in", 0)].Metadata
 	if clock, err := base64.RawStdEncoding.DecodeString(note); note == "" || err != nil || len(clock) == 0 {
 		t.Fatalf("metadata %q: %v", note, err)
@@ -255,9 +245,7 @@ func TestAStateThatCannotBeFlushedIsClosedAllTheSame(t *testing.T) {
 	b.engine = broken
 	b.input("a 1")
 	h := b.start(nil)
-	h.offer()
-	h.work()
-	h.epoch()
+	h.round()
 	if err := CloseState(b.id, h.TakeState(), b.options); !errors.Is(err, errFull) || broken.times != 1 {
 		t.Errorf("%v, closed %d times", err, broken.times)
 	}

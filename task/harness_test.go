@@ -226,6 +226,14 @@ func (h *hand) work() {
 	}
 }
 
+// round takes what is in the logs, works on it and commits it.
+func (h *hand) round() {
+	h.bench.Helper()
+	h.offer()
+	h.work()
+	h.epoch()
+}
+
 // epoch ends the epoch and commits it.
 func (h *hand) epoch() {
 	h.bench.Helper()

@@ -206,9 +206,7 @@ func TestFlushesTakeTurns(t *testing.T) {
 	b := newBench(t, countJob(""))
 	b.input("a 1")
 	h := b.start(nil)
-	h.offer()
-	h.work()
-	h.epoch()
+	h.round()
 	b.now = b.now.Add(b.options.FlushInterval)
 	b.options.FlushSlots <- struct{}{} // another task flushes
 	if err := h.Tick(); err != nil || h.state.Flushing() {
@@ -316,9 +314,7 @@ func TestAFailedFlushEndsTheTask(t *testing.T) {
 	b.engine = &unwritable{closing: closing{Engine: store.NewMemory()}}
 	b.input("a 1")
 	h := b.start(nil)
-	h.offer()
-	h.work()
-	h.epoch()
+	h.round()
 	b.now = b.now.Add(b.options.FlushInterval)
 	if err := h.Tick(); err != nil {
 		t.Fatal(err)

@@ -87,9 +87,7 @@ func TestTheEndOfASourceIsCommittedAsTheStart(t *testing.T) {
 	}
 	b.input("b 3")
 	h = b.start(nil)
-	h.offer()
-	h.work()
-	h.epoch()
+	h.round()
 	if got := b.results("out"); got != `b={"n":1}` {
 		t.Error(got)
 	}
@@ -102,9 +100,7 @@ func filled(t *testing.T) *bench {
 	b := newBench(t, countJob(""))
 	b.input("a 1", "b 2")
 	h := b.start(nil)
-	h.offer()
-	h.work()
-	h.epoch()
+	h.round()
 	if err := CloseState(b.id, h.TakeState(), b.options); err != nil {
 		t.Fatal(err)
 	}
@@ -155,9 +151,7 @@ func TestAKeptStateMayBeOutdatedToo(t *testing.T) {
 	b := newBench(t, countJob(""))
 	b.input("a 1", "b 2")
 	h := b.start(nil)
-	h.offer()
-	h.work()
-	h.epoch()
+	h.round()
 	b.starts[tp(changelogTopic, 0)] = 4
 	h = b.restart(h)
 	if b.wiped != 1 {
@@ -178,9 +172,7 @@ func TestAChangelogMadeAnewIsKnownByItsIdentity(t *testing.T) {
 		b.ids = map[string]string{changelogTopic: c.before}
 		b.input("a 1", "b 2")
 		h := b.start(nil)
-		h.offer()
-		h.work()
-		h.epoch()
+		h.round()
 		b.ids[changelogTopic] = c.now
 		b.restart(h)
 		if b.wiped != c.wiped {
@@ -231,9 +223,7 @@ func TestSeveralStoresAreRestored(t *testing.T) {
 	for round := range 3 {
 		b.input("a 1", "b 2")
 		h := b.start(nil)
-		h.offer()
-		h.work()
-		h.epoch()
+		h.round()
 		if round == 0 {
 			if err := CloseState(b.id, h.TakeState(), b.options); err != nil {
 				t.Fatal(err)

@@ -95,7 +95,7 @@ var policyWords = []string{"fail", "skip", "dead_letter", "partition_time"}
 
 func (p *Plan) explanation(o ExplainOptions) *explanation {
 	e := &explanation{
-		Application: p.ApplicationID, Topology: p.Shape(), Guarantee: o.Guarantee, CommitInterval: short(o.CommitInterval),
+		Application: p.ApplicationID, Topology: p.Shape(), Guarantee: o.Guarantee, CommitInterval: ShortDuration(o.CommitInterval),
 		Errors:      policyInWords{policyWords[p.errors.deserialization], policyWords[p.errors.processing], policyWords[p.errors.production]},
 		Expressions: p.expressions(), ACLs: p.access(o),
 	}
@@ -165,8 +165,8 @@ func (p *Plan) expressions() exprsInWords {
 	return e
 }
 
-// short writes a duration without the zeros at its end: 1m instead of 1m0s.
-func short(d time.Duration) string {
+// ShortDuration writes a duration without the zeros at its end: 1m instead of 1m0s.
+func ShortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

@@ -66,7 +66,7 @@ func (s *sourcePlan) words() sourceInWords {
 	w := s.spec.Watermark
 	out := sourceInWords{
 		Name: s.spec.Name.Value, Topic: s.spec.Topic.Value, Format: formatOf(s.spec.Format), Key: s.spec.Key.Value, Start: "earliest",
-		Time: "record", MaxOutOfOrder: short(w.MaxOutOfOrderness.Value), AdvanceOnIdle: w.AdvanceOnIdle, InvalidTimestamp: policyWords[s.invalidTimestamp],
+		Time: "record", MaxOutOfOrder: ShortDuration(w.MaxOutOfOrderness.Value), AdvanceOnIdle: w.AdvanceOnIdle, InvalidTimestamp: policyWords[s.invalidTimestamp],
 	}
 	if s.spec.Start.Value != "" {
 		out.Start = s.spec.Start.Value
@@ -75,10 +75,10 @@ func (s *sourcePlan) words() sourceInWords {
 		out.Time = normal(s.spec.Timestamp.Value)
 	}
 	if w.IdleTimeout.Set {
-		out.IdleTimeout = short(w.IdleTimeout.Value)
+		out.IdleTimeout = ShortDuration(w.IdleTimeout.Value)
 	}
 	if w.MaxFuture.Set {
-		out.MaxFuture = short(w.MaxFuture.Value)
+		out.MaxFuture = ShortDuration(w.MaxFuture.Value)
 	}
 	return out
 }
@@ -111,7 +111,7 @@ func (p *Plan) stepWords(step *stepPlan, o ExplainOptions) stepInWords {
 	if a.windows == nil {
 		w.TTL = "forever"
 		if a.ttl > 0 {
-			w.TTL = short(millis64(a.ttl))
+			w.TTL = ShortDuration(millis64(a.ttl))
 		}
 		return w
 	}
@@ -157,18 +157,18 @@ func (s *sinkPlan) words() sinkInWords {
 }
 
 func windowWords(w *window.Spec) string {
-	parts := []string{"tumbling " + short(millis64(w.Size))}
+	parts := []string{"tumbling " + ShortDuration(millis64(w.Size))}
 	if w.Kind == window.Hopping {
-		parts[0] = fmt.Sprintf("hopping %s every %s", short(millis64(w.Size)), short(millis64(w.Advance)))
+		parts[0] = fmt.Sprintf("hopping %s every %s", ShortDuration(millis64(w.Size)), ShortDuration(millis64(w.Advance)))
 	}
 	if w.Offset != 0 {
-		parts = append(parts, "offset "+short(millis64(w.Offset)))
+		parts = append(parts, "offset "+ShortDuration(millis64(w.Offset)))
 	}
 	if w.Location != nil {
 		parts = append(parts, "days of "+w.Location.String())
 	}
 	if w.Lateness > 0 {
-		parts = append(parts, "allowed lateness "+short(millis64(w.Lateness)))
+		parts = append(parts, "allowed lateness "+ShortDuration(millis64(w.Lateness)))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -189,9 +189,9 @@ func (a *aggregatePlan) when(commit time.Duration) string {
 	first := millis64(behind) + time.Duration(hops)*commit
 	lateness := millis64(a.windows.Lateness)
 	if a.emit == emitCorrections {
-		return fmt.Sprintf("%s after a window's end, and corrections until %s after it", short(first), short(first+lateness))
+		return fmt.Sprintf("%s after a window's end, and corrections until %s after it", ShortDuration(first), ShortDuration(first+lateness))
 	}
-	return fmt.Sprintf("%s after a window's end", short(first+lateness))
+	return fmt.Sprintf("%s after a window's end", ShortDuration(first+lateness))
 }
 
 // behind is how far event time at a port is behind the newest record of the sources, in ms, and how many commits its rows

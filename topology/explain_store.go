@@ -26,7 +26,7 @@ func (p *Plan) storeWords(a *aggregatePlan) *storeInWords {
 	s := &storeInWords{Name: name, Changelog: p.ChangelogTopic(name), Fingerprint: p.Fingerprint(name), Rows: "group"}
 	switch {
 	case a.slices:
-		s.Rows = "group and slice of " + short(millis64(a.windows.Slice()))
+		s.Rows = "group and slice of " + ShortDuration(millis64(a.windows.Slice()))
 	case a.windows != nil:
 		s.Rows = "group and window"
 	}

@@ -31,11 +31,7 @@ func (t *trial) latency(ctx context.Context) error {
 	if err := t.Cluster.CreateTopic(ctx, t.assigned.In, w.Stream.Partitions); err != nil {
 		return err
 	}
-	end, err := t.Cluster.End(ctx, t.assigned.Out, false)
-	if err != nil {
-		return err
-	}
-	tail, err := t.Cluster.Tail(t.assigned.Out, end)
+	tail, err := t.newResults(ctx)
 	if err != nil {
 		return err
 	}

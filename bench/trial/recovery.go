@@ -60,12 +60,7 @@ func (t *trial) recovery(ctx context.Context) error {
 
 // succeed starts the successor and measures it.
 func (t *trial) succeed(ctx context.Context, total uint64) error {
-	// What lies in front of this end was written by the dead process, whenever it becomes visible.
-	end, err := t.Cluster.End(ctx, t.assigned.Out, false)
-	if err != nil {
-		return err
-	}
-	tail, err := t.Cluster.Tail(t.assigned.Out, end)
+	tail, err := t.newResults(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,6 +86,16 @@ func (t *trial) succeed(ctx context.Context, total uint64) error {
 	t.neighbours(begin, last)
 	t.stop()
 	return t.check(ctx, total)
+}
+
+// newResults reads what is written to the output from now on. What lies in front of its end, visible or not, was written
+// before: in a recovery by the dead process.
+func (t *trial) newResults(ctx context.Context) (*cluster.Tail, error) {
+	end, err := t.Cluster.End(ctx, t.assigned.Out, false)
+	if err != nil {
+		return nil, err
+	}
+	return t.Cluster.Tail(t.assigned.Out, end)
 }
 
 // firstResult waits for a record of the successor, and notes what it has cost.
