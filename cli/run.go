@@ -157,7 +157,7 @@ func (r *replica) serve(ctx context.Context) (stopped <-chan struct{}, err error
 func (r *replica) work(ctx, background context.Context, name string) error {
 	s := r.job.Settings
 	kc := kafkaConfig(s, name)
-	kc.FormerMember, kc.Joined = r.dir.formerMember(), r.dir.joined
+	kc.FormerMember, kc.Joined, kc.Requested = r.dir.formerMember(), r.dir.joined, r.obs.KafkaRequest
 	if err := r.connect(ctx, kc); err != nil {
 		return ended(ctx, err)
 	}

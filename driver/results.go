@@ -37,6 +37,9 @@ type tallies map[record.Tally]record.Tally // by what, where and detail
 
 func (t tallies) add(more []record.Tally) {
 	for _, m := range more {
+		if m.Spread != nil {
+			continue // of times, which are no result
+		}
 		place := m
 		place.N, place.Bytes = 0, 0
 		sum := t[place]

@@ -54,10 +54,16 @@ func (r *run) metricsAddUp(c *replica) {
 		`millrace_consumer_lag_records{application_id="` + r.application + `",partition="1",topic="` + r.in + `"}`:     0,
 		`millrace_instance_state{application_id="` + r.application + `",state="running"}`:                              1,
 		`millrace_commits_total{application_id="` + r.application + `",result="aborted"}`:                              0,
+		`millrace_record_lateness_seconds_count{application_id="` + r.application + `",source="clicks"}`:               len(r.input.all),
+		`millrace_end_to_end_latency_seconds_count{application_id="` + r.application + `",sink="late"}`:                late,
 	}
 	var body string
+	busy := `millrace_task_busy_seconds_total{application_id="` + r.application + `",subtopology="0"} `
 	ok := polled(patience, func() bool {
 		_, body = c.get("/metrics")
+		if strings.Contains(body, busy+"0\n") || !strings.Contains(body, busy) {
+			return false
+		}
 		for name, n := range want {
 			if !strings.Contains(body, name+" "+number(n)+"\n") {
 				return false
@@ -68,6 +74,7 @@ func (r *run) metricsAddUp(c *replica) {
 	if ok {
 		return
 	}
+	r.t.Errorf("metrics do not add up; %smust be above 0", busy)
 	for name, n := range want {
 		if !strings.Contains(body, name+" "+number(n)+"\n") {
 			r.t.Errorf("metrics do not have %s %d", name, n)

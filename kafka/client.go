@@ -32,6 +32,9 @@ type Config struct {
 	TransactionTimeout time.Duration
 	ExactlyOnce        bool
 	Security           Security
+	// Requested is told of each request of fetching, producing, restoring and committing: its api, whether the answer was
+	// ok, an error or none (unanswered), and how long it took. It may be nil, and is called from several goroutines.
+	Requested func(api, result string, took time.Duration)
 }
 
 // Client is the process's way to the cluster. Discovery goes through one sarama client; fetching and producing have

@@ -1,9 +1,11 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"millrace/record"
 
@@ -39,11 +41,12 @@ type request struct {
 	body  *sarama.ProduceRequest
 	sent  []sent
 	bytes int
+	begun time.Time
 }
 
 type answer struct {
-	broker   *sarama.Broker
-	sent     []sent
+	broker *sarama.Broker
+	*request
 	response *sarama.ProduceResponse
 	err      error
 }
@@ -115,11 +118,12 @@ func (d *delivery) send() error {
 		}
 		for b, r := range requests {
 			d.waiting++
+			r.begun = time.Now()
 			err := b.AsyncProduce(r.body, func(response *sarama.ProduceResponse, err error) {
-				d.answers <- answer{b, r.sent, response, err}
+				d.answers <- answer{b, r, response, err}
 			})
 			if err != nil {
-				d.answers <- answer{b, r.sent, nil, err}
+				d.answers <- answer{b, r, nil, err}
 			}
 		}
 	}
@@ -149,9 +153,12 @@ func (d *delivery) take(a answer) error {
 	if a.err != nil {
 		d.producer.forget(a.broker)
 	}
+	worst := a.err
+	defer func() { d.producer.client.requested("produce", a.begun, worst) }()
 	for _, s := range a.sent {
 		s.stream.inFlight--
 		block, err := a.block(s.stream.to)
+		worst = cmp.Or(worst, err)
 		switch {
 		case err == nil || errors.Is(err, sarama.ErrDuplicateSequenceNumber):
 			d.acknowledge(s, block)

@@ -101,12 +101,14 @@ func (l *brokerLoop) fetch(t turn) error {
 	for _, s := range t.sources {
 		request.AddBlock(s.tp.Topic, s.tp.Partition, s.next, partitionMaxBytes, -1)
 	}
+	begun := time.Now()
 	response, err := l.broker.Fetch(request)
+	if err == nil {
+		err = asError(sarama.KError(response.ErrorCode))
+	}
+	l.fetcher.client.requested("fetch", begun, err)
 	if err != nil {
 		return unreadable(err)
-	}
-	if err := asError(sarama.KError(response.ErrorCode)); err != nil {
-		return err
 	}
 	l.pause = backoff{}
 	for _, s := range t.sources {

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"millrace/crash"
 	"millrace/eos"
@@ -38,7 +39,7 @@ func (p *Producer) addOffsets(ctx context.Context) error {
 	if p.transactionalID() == nil {
 		return nil
 	}
-	return p.coordinated(ctx, func(b *sarama.Broker) (sarama.KError, error) {
+	return p.coordinated(ctx, "add_offsets_to_txn", func(b *sarama.Broker) (sarama.KError, error) {
 		response, err := b.AddOffsetsToTxn(&sarama.AddOffsetsToTxnRequest{Version: 3, TransactionalID: *p.transactionalID(),
 			ProducerID: p.id, ProducerEpoch: p.epoch, GroupID: p.client.config.Group})
 		if err != nil {
@@ -51,11 +52,13 @@ func (p *Producer) addOffsets(ctx context.Context) error {
 func (p *Producer) commitOffsets(offsets []eos.InputOffset, m member) error {
 	b, err := p.groupCoordinator()
 	if err == nil {
+		begun, api := time.Now(), "txn_offset_commit"
 		if p.transactionalID() != nil {
 			err = p.txnOffsetCommit(b, offsets, m)
 		} else {
-			err = p.offsetCommit(b, offsets, m)
+			api, err = "offset_commit", p.offsetCommit(b, offsets, m)
 		}
+		p.client.requested(api, begun, err)
 	}
 	if err != nil && kindOf(err) == retriable {
 		p.ready = false // a repetition: the first may still be on its way

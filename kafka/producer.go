@@ -82,7 +82,7 @@ func (p *Producer) Begin(ctx context.Context) error {
 // Fence takes a new producer epoch: an open transaction of this transactional id, by whichever process, is aborted or
 // its commit finished, and requests of older epochs are refused from now on.
 func (p *Producer) Fence(ctx context.Context) error {
-	err := p.coordinated(ctx, func(b *sarama.Broker) (sarama.KError, error) {
+	err := p.coordinated(ctx, "init_producer_id", func(b *sarama.Broker) (sarama.KError, error) {
 		faults := p.client.faults.Load()
 		response, err := b.InitProducerID(&sarama.InitProducerIDRequest{Version: 4, TransactionalID: p.transactionalID(),
 			TransactionTimeout: p.client.config.TransactionTimeout, ProducerID: -1, ProducerEpoch: -1})
@@ -102,14 +102,16 @@ func (p *Producer) Fence(ctx context.Context) error {
 
 // coordinated sends a request to the transaction coordinator until it is answered with something that time does not
 // heal. Any repetition but the wait for the last transaction's markers leaves a doubt: the first may still be on its way.
-func (p *Producer) coordinated(ctx context.Context, send func(*sarama.Broker) (sarama.KError, error)) error {
+func (p *Producer) coordinated(ctx context.Context, api string, send func(*sarama.Broker) (sarama.KError, error)) error {
 	return retry(ctx, func() error {
 		b, err := p.txnCoordinator()
 		if err == nil {
 			var code sarama.KError
+			begun := time.Now()
 			if code, err = send(b); err == nil {
 				err = asError(code)
 			}
+			p.client.requested(api, begun, err)
 		}
 		if err != nil && !errors.Is(err, sarama.ErrConcurrentTransactions) {
 			p.ready = false
@@ -178,7 +180,7 @@ func (p *Producer) addPartitions(ctx context.Context, streams []*stream) error {
 	if len(topics) == 0 {
 		return nil
 	}
-	return p.coordinated(ctx, func(b *sarama.Broker) (sarama.KError, error) {
+	return p.coordinated(ctx, "add_partitions_to_txn", func(b *sarama.Broker) (sarama.KError, error) {
 		response, err := b.AddPartitionsToTxn(&sarama.AddPartitionsToTxnRequest{Version: 3, TransactionalID: *p.transactionalID(),
 			ProducerID: p.id, ProducerEpoch: p.epoch, TopicPartitions: topics})
 		if err != nil {
@@ -211,7 +213,7 @@ func (p *Producer) Commit(ctx context.Context) error {
 	if p.transactionalID() == nil {
 		return nil
 	}
-	err := p.coordinated(ctx, func(b *sarama.Broker) (sarama.KError, error) {
+	err := p.coordinated(ctx, "end_txn", func(b *sarama.Broker) (sarama.KError, error) {
 		response, err := b.EndTxn(&sarama.EndTxnRequest{Version: 3, TransactionalID: *p.transactionalID(),
 			ProducerID: p.id, ProducerEpoch: p.epoch, TransactionResult: true})
 		if err != nil {

@@ -258,10 +258,10 @@ func TestACommitThatRunsOutOfTimeSaysWhatWasMissing(t *testing.T) {
 func TestADuplicateIsAcknowledgedWithoutItsOffset(t *testing.T) {
 	out := record.TopicPartition{Topic: "out"}
 	streams := streams([]*record.Outbox{box(out.Topic, 0, "a", "b")}, 1<<10, math.MaxInt64)
-	d := &delivery{producer: &Producer{}, streams: streams, waiting: 1, pending: 1}
+	d := &delivery{producer: &Producer{client: &Client{}}, streams: streams, waiting: 1, pending: 1}
 	response := &sarama.ProduceResponse{Blocks: map[string]map[int32]*sarama.ProduceResponseBlock{
 		out.Topic: {0: {Err: sarama.ErrDuplicateSequenceNumber, Offset: -1}}}}
-	if err := d.take(answer{sent: []sent{{streams[0], 0}}, response: response}); err != nil {
+	if err := d.take(answer{request: &request{sent: []sent{{streams[0], 0}}}, response: response}); err != nil {
 		t.Fatal(err)
 	}
 	if d.pending != 0 || streams[0].end != -1 {

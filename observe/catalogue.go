@@ -73,7 +73,7 @@ type gauges struct {
 	build, topology, state, tasks, tasksMax *prometheus.Desc
 	lag, lagSeconds, watermark, delay, idle *prometheus.Desc
 	lastCommit, stateBytes, stateKeys, disk *prometheus.Desc
-	restoreRemaining                        *prometheus.Desc
+	restoreRemaining, windows, valueLog     *prometheus.Desc
 	all                                     []*prometheus.Desc
 	perPartition                            bool
 }
@@ -102,8 +102,10 @@ func newGauges(c *catalogue, o *Observer) *gauges {
 	g.delay = def("millrace_watermark_delay_seconds", "How far the watermark is behind the wall clock.", "node")
 	g.idle = def("millrace_watermark_idle_partitions", "Partitions that had no record for idle_timeout and hold nothing back.", "source")
 	g.lastCommit = def("millrace_last_commit_timestamp_seconds", "Unix time of the last successful commit; absent before the first.")
-	g.stateBytes = def("millrace_state_bytes", "Size of the store's active tasks on this instance.", "store")
+	g.stateBytes = def("millrace_state_bytes", "Size of the store's active tasks on this instance, memory and disk; the files of a task count for the first of its stores.", "store")
 	g.stateKeys = def("millrace_state_keys", "Rows of the store's active tasks on this instance, estimated.", "store")
+	g.valueLog = def("millrace_state_value_log_bytes", "Space of large values in the files of all stores on this instance.")
+	g.windows = def("millrace_windows_open", "Ranges of time, windows or the slices that overlapping ones share, that tasks hold rows of; state_keys counts the rows.", "step")
 	g.disk = def("millrace_state_disk_free_bytes", "Free space on the disk that holds the state.")
 	g.restoreRemaining = def("millrace_restore_remaining_records", "Changelog positions that a restore still has to read.", maybe("store")...)
 	c.to.MustRegister(g)

@@ -84,7 +84,7 @@ func (o *Observer) add(t record.Tally) {
 	case record.DeadLettered:
 		st.DeadLettered += t.N
 		o.summary.deadLettered += t.N
-	case record.LateWindow, record.WindowClosed, record.Expired, record.ExpressionError:
+	case record.LateWindow, record.WindowClosed, record.Expired, record.ExpressionError, record.Lateness, record.Latency:
 		// These do not count records, so that they stay out of a step's balance; the metrics have them.
 	}
 }
@@ -114,19 +114,6 @@ func (o *Observer) Flushed(task record.TaskID, rows int, bytes int64, took time.
 	o.metrics.flushedBytes.Add(float64(bytes))
 	o.log.Debug("flushed", zap.String("task", task.String()), zap.Int("rows", rows), zap.Int64("bytes", bytes),
 		zap.Duration("took", short(took)))
-}
-
-// StoreStats reports the size of one task's store and the work of its cache since the report before.
-func (o *Observer) StoreStats(s record.StoreStats) {
-	o.metrics.cacheRequests.WithLabelValues(s.Store, "hit").Add(float64(max(0, s.CacheHits)))
-	o.metrics.cacheRequests.WithLabelValues(s.Store, "miss").Add(float64(max(0, s.CacheMisses)))
-	k := restoreKey{s.Task, s.Store}
-	o.mu.Lock()
-	before := o.stores[k]
-	s.CacheHits += before.CacheHits
-	s.CacheMisses += before.CacheMisses
-	o.stores[k] = s
-	o.mu.Unlock()
 }
 
 // DiskFree reports the free bytes on the disk that holds the state. Warning about it is the caller's, who knows the limit.

@@ -42,14 +42,23 @@ func (g *gauges) collectTasks(set setter) {
 	for sub, n := range tasks {
 		set(g.tasks, float64(n), strconv.Itoa(sub), "active")
 	}
-	bytes, keys, remaining := sums{}, sums{}, sums{}
+	bytes, keys, remaining, windows := sums{}, sums{}, sums{}, sums{}
+	valueLog := int64(0)
 	for k, s := range o.stores {
 		bytes.add(k.store, 0, float64(s.Bytes), false)
 		keys.add(k.store, 0, float64(s.Keys), false)
+		valueLog += s.ValueLogBytes
 	}
 	for k, r := range o.restores {
 		remaining.add(k.store, k.task.Partition, float64(r.remaining()), g.perPartition)
 	}
+	for _, steps := range o.windows {
+		for _, w := range steps {
+			windows.add(w.Step, 0, float64(w.N), false)
+		}
+	}
+	windows.emit(set, g.windows)
+	set(g.valueLog, float64(valueLog))
 	bytes.emit(set, g.stateBytes)
 	keys.emit(set, g.stateKeys)
 	remaining.emit(set, g.restoreRemaining)

@@ -135,6 +135,7 @@ func (o *Observer) forget(t record.TaskID) {
 			delete(o.stores, k)
 		}
 	}
+	delete(o.windows, t)
 }
 
 // Draining reports that the instance is asked to stop: it finishes what it has, commits and leaves.

@@ -29,6 +29,10 @@ type metrics struct {
 	changelogRecords, changelogBytes        *prometheus.CounterVec
 	restoreRecords                          *prometheus.CounterVec
 	restoreDuration                         *prometheus.HistogramVec
+	lateness, latency, storeOperations      *spreadVec
+	busy, backpressure                      *prometheus.CounterVec
+	kafkaRequests                           *prometheus.CounterVec
+	kafkaDuration                           *prometheus.HistogramVec
 }
 
 // commitBuckets reach from a local broker to beyond the transaction timeout; longBuckets to a restore of hours.
@@ -64,6 +68,13 @@ func newMetrics(o *Observer) *metrics {
 	m.changelogBytes = c.counter("millrace_changelog_bytes_total", "Changelog bytes in committed transactions.", "store")
 	m.restoreRecords = c.counter("millrace_restore_records_total", "Changelog positions that restores have passed.", "store")
 	m.restoreDuration = c.histogram("millrace_restore_duration_seconds", "How long the restore of one store of one task took.", longBuckets, "store")
+	m.lateness = c.spread(&spreadVec{unit: 1e-3, first: 0, last: 28}, "millrace_record_lateness_seconds", "How far behind the newest event time of their partition records came; what max_out_of_orderness must cover.", "source")
+	m.latency = c.spread(&spreadVec{unit: 1e-3, first: 0, last: 28}, "millrace_end_to_end_latency_seconds", "From a result's event time to the making of the result; until it is committed commit_duration comes in addition.", "sink")
+	m.storeOperations = c.spread(&spreadVec{unit: 1e-9, first: 7, last: 33}, "millrace_state_operation_duration_seconds", "Durations of reading and writing rows, by operation: get, put, delete (one of 128 is timed), scan.", "store", "op")
+	m.busy = c.counter("millrace_task_busy_seconds_total", "Time that tasks worked; its rate over the number of tasks is how busy they are.", "subtopology")
+	m.backpressure = c.counter("millrace_task_backpressure_seconds_total", "Time that tasks had input and no room for results, because the commit before was not finished.", "subtopology")
+	m.kafkaRequests = c.counter("millrace_kafka_requests_total", "Requests of fetching, producing, restoring and committing, by result: ok, error, unanswered.", "api", "result")
+	m.kafkaDuration = c.histogram("millrace_kafka_request_duration_seconds", "How long these requests took; a fetch waits for data up to kafka.consumer.fetch_max_wait.", commitBuckets, "api")
 	for _, r := range commitResults {
 		m.commits.WithLabelValues(r) // alerts on a ratio need the zeros
 	}
@@ -102,5 +113,9 @@ func (m *metrics) tally(t record.Tally) {
 		m.expiredRows.WithLabelValues(where).Add(n)
 	case record.ExpressionError:
 		m.expressionErrors.WithLabelValues(where, detail).Add(n)
+	case record.Lateness:
+		m.lateness.add(t.Spread, where)
+	case record.Latency:
+		m.latency.add(t.Spread, where)
 	}
 }

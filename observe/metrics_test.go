@@ -143,6 +143,16 @@ func TestMetricValues(t *testing.T) {
 		"state_keys{store=clicks_per_ad_minute}":                                 1900,
 		"state_cache_requests_total{result=hit,store=clicks_per_ad_minute}":      94,
 		"state_disk_free_bytes{}":                                                5 << 30,
+		"record_lateness_seconds{source=clicks}":                                 4,
+		"end_to_end_latency_seconds{sink=per_minute}":                            1,
+		"state_operation_duration_seconds{op=get,store=clicks_per_ad_minute}":    2,
+		"state_operation_duration_seconds{op=scan,store=clicks_per_ad_minute}":   1,
+		"state_value_log_bytes{}":                                                4096,
+		"windows_open{step=clicks_per_ad_minute}":                                3,
+		"task_busy_seconds_total{subtopology=1}":                                 1.5,
+		"task_backpressure_seconds_total{subtopology=1}":                         .25,
+		"kafka_requests_total{api=fetch,result=ok}":                              1,
+		"kafka_request_duration_seconds{api=fetch}":                              1,
 		"changelog_records_total{store=clicks_per_ad_minute}":                    75,
 		"restore_remaining_records{partition=0,store=seen}":                      0,
 		"restore_records_total{store=seen}":                                      20000,
@@ -177,13 +187,42 @@ func TestWithoutPartitionLabels(t *testing.T) {
 	}
 }
 
+// What is counted in powers of two is shown as the seconds that it stands for.
+func TestBucketsOfSpreads(t *testing.T) {
+	s := everything(t, nil)
+	families, err := s.metrics.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "millrace_record_lateness_seconds" {
+			continue
+		}
+		h := f.Metric[0].Histogram
+		below := map[float64]uint64{}
+		for _, b := range h.Bucket {
+			below[b.GetUpperBound()] = b.GetCumulativeCount()
+		}
+		for bound, want := range map[float64]uint64{.001: 2, .004: 3, 4.096: 3, 16.384: 4} {
+			if got, ok := below[bound]; !ok || got != want {
+				t.Errorf("%d values up to %v s (%v), want %d", got, bound, ok, want)
+			}
+		}
+		if h.GetSampleSum() != 5.003 {
+			t.Errorf("the sum is %v s", h.GetSampleSum())
+		}
+		return
+	}
+	t.Error("there is no such histogram")
+}
+
 // What moved to another instance is no longer reported by this one.
 func TestRevokedTasksLeaveTheMetrics(t *testing.T) {
 	s := everything(t, nil)
 	s.Revoked([]record.TaskID{task(1, 0), task(0, 0)}, false)
 	s.Watermarks(nil)
 	for name := range s.samples() {
-		for _, gone := range []string{"state_bytes", "state_keys", "restore_remaining", "consumer_lag", "watermark_", "tasks{role=active,subtopology=1}"} {
+		for _, gone := range []string{"state_bytes", "state_keys", "windows_open", "restore_remaining", "consumer_lag", "watermark_", "tasks{role=active,subtopology=1}"} {
 			if strings.HasPrefix(name, gone) {
 				t.Errorf("%s is still reported", name)
 			}

@@ -46,6 +46,7 @@ type Observer struct {
 	life     life
 	restores map[restoreKey]*restore
 	stores   map[restoreKey]record.StoreStats // CacheHits and CacheMisses are totals here
+	windows  map[record.TaskID][]record.OpenWindows
 	marks    []record.WatermarkStatus
 	commits  commitState
 	steps    map[string]*stepTotals
@@ -103,6 +104,7 @@ func New(opt Options) (*Observer, error) {
 		life:     life{state: created, since: now, started: now, quiet: now, active: map[record.TaskID]bool{}},
 		restores: map[restoreKey]*restore{},
 		stores:   map[restoreKey]record.StoreStats{},
+		windows:  map[record.TaskID][]record.OpenWindows{},
 		steps:    map[string]*stepTotals{},
 		summary:  interval{since: now},
 		samples:  sampler{seen: map[string]*sampled{}},

@@ -111,9 +111,20 @@ func (s *story) run() {
 	s.State("running")
 	s.Committed(commitOne)
 	s.Watermarks(s.marks(120))
-	s.StoreStats(record.StoreStats{Task: task(1, 0), Store: "clicks_per_ad_minute", Keys: 1900, Bytes: 212 << 20, CacheHits: 94, CacheMisses: 6})
+	s.StoreStats(record.StoreStats{Task: task(1, 0), Store: "clicks_per_ad_minute", Keys: 1900, Bytes: 212 << 20, CacheHits: 94, CacheMisses: 6,
+		ValueLogBytes: 4096, Operations: [record.StoreOperations]*record.Spread{record.StoreGet: spread(300, 900), record.StoreScan: spread(5e6)}})
+	s.TaskStats(record.TaskStats{Task: task(1, 0), Busy: 1500 * time.Millisecond, Backpressured: 250 * time.Millisecond, Windows: []record.OpenWindows{{Step: "clicks_per_ad_minute", N: 3}}})
+	s.KafkaRequest("fetch", "ok", 20*time.Millisecond)
 	s.DiskFree(5 << 30)
 	s.Flushed(task(1, 0), 1900, 1<<20, 80*time.Millisecond)
+}
+
+func spread(values ...int64) *record.Spread {
+	s := &record.Spread{}
+	for _, v := range values {
+		s.Add(v)
+	}
+	return s
 }
 
 var commitOne = record.CommitStats{
@@ -133,6 +144,8 @@ var commitOne = record.CommitStats{
 		{What: record.WindowClosed, Where: "clicks_per_ad_minute", N: 44},
 		{What: record.Expired, Where: "clicks_per_ad_minute", N: 5},
 		{What: record.ExpressionError, Where: "clicks_per_ad_minute", Detail: "spend", N: 2},
+		{What: record.Lateness, Where: "clicks", Spread: spread(0, 0, 3, 5000)},
+		{What: record.Latency, Where: "per_minute", Spread: spread(61_000)},
 	},
 }
 

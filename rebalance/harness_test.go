@@ -118,6 +118,7 @@ func (e *events) TaskFailed(id record.TaskID, _ error) {
 }
 func (e *events) Watermarks([]record.WatermarkStatus) {}
 func (e *events) StoreStats(record.StoreStats)        {}
+func (e *events) TaskStats(record.TaskStats)          {}
 func (e *events) DiskFree(int64)                      {}
 func (e *events) Warn(code, _ string, _ ...any)       { e.note(func() { e.warned = append(e.warned, code) }) }
 func (e *events) Draining()                           { e.note(func() { e.draining = true }) }

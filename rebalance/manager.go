@@ -39,6 +39,7 @@ type Listener interface {
 	TaskFailed(task record.TaskID, err error)
 	Watermarks([]record.WatermarkStatus)
 	StoreStats(record.StoreStats)
+	TaskStats(record.TaskStats)
 	DiskFree(bytes int64)
 	Warn(code, message string, fields ...any)
 	Draining()
@@ -202,6 +203,7 @@ func (m *Manager) look() {
 			continue // it has ended; its event is on the way
 		}
 		marks = append(marks, s.Inputs...)
+		m.options.Listener.TaskStats(s.Work)
 		for _, st := range s.Stores {
 			m.options.Listener.StoreStats(st)
 		}

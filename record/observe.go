@@ -38,11 +38,37 @@ type WatermarkStatus struct {
 	Oldest        int64 // timestamp of the oldest record that was fetched and is not processed; NoTime if none waits
 }
 
-// StoreStats is the size of one task's store, and what its cache did since the report before. Keys is an estimate.
+// StoreStats is the size of one task's store, and what it did since the report before. Keys is an estimate. What the
+// stores of a task have in common, their files and their cache's work, stands with the first of them.
 type StoreStats struct {
-	Task        TaskID
-	Store       string
-	Keys, Bytes int64
-	CacheHits   int64
-	CacheMisses int64
+	Task          TaskID
+	Store         string
+	Keys, Bytes   int64 // Bytes in memory and on disk
+	ValueLogBytes int64 // of the files: large values
+	CacheHits     int64
+	CacheMisses   int64
+	Operations    [StoreOperations]*Spread // sampled durations, ns; nil where nothing was measured
+}
+
+// What is done to a store.
+const (
+	StoreGet = iota
+	StorePut
+	StoreDelete
+	StoreScan
+	StoreOperations // their number
+)
+
+// TaskStats is where a task's time went since the report before, and how many windows it holds now.
+type TaskStats struct {
+	Task          TaskID
+	Busy          time.Duration
+	Backpressured time.Duration // there was work, and no room in the epoch for what it would put out
+	Windows       []OpenWindows
+}
+
+// OpenWindows is how many ranges of time a step holds rows of: windows, or the slices that overlapping ones share.
+type OpenWindows struct {
+	Step string
+	N    int
 }

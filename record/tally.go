@@ -18,6 +18,8 @@ const (
 	WindowClosed                // Where: step
 	Expired                     // Where: step; rows that their ttl ended
 	ExpressionError
+	Lateness // Where: source, Spread: how many ms records were behind the newest of their partition
+	Latency  // Where: sink, Spread: ms between a result's event time and the wall clock when it was made
 )
 
 // Tally is a count of one outcome at one place within an epoch. It reaches the metrics only when the epoch has
@@ -26,4 +28,5 @@ type Tally struct {
 	What          Outcome
 	Where, Detail string
 	N, Bytes      int64
+	Spread        *Spread // of values; nil where only their number counts
 }

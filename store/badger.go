@@ -166,18 +166,20 @@ func (e *badgerEngine) Checkpoint() (Checkpoint, bool, error) {
 }
 
 // DiskBytes sums what the files really take: Badger's logs are sparse.
-func (e *badgerEngine) DiskBytes() int64 {
-	n := int64(0)
+func (e *badgerEngine) DiskBytes() (all, valueLog int64) {
 	// A file that a compaction removes while we look is not there to count.
 	_ = filepath.WalkDir(e.path, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			if info, err := d.Info(); err == nil {
-				n += allocated(info)
+				all += allocated(info)
+				if filepath.Ext(d.Name()) == ".vlog" {
+					valueLog += allocated(info)
+				}
 			}
 		}
 		return nil
 	})
-	return n
+	return all, valueLog
 }
 
 func (e *badgerEngine) Close() error {

@@ -58,11 +58,11 @@ func (e *dirEngine) Flush(rows []Row, drop [][]byte, c Checkpoint) error {
 	return b.Flush(rows, drop, c)
 }
 
-func (e *dirEngine) DiskBytes() int64 {
+func (e *dirEngine) DiskBytes() (all, valueLog int64) {
 	if b := e.badger.Load(); b != nil {
 		return b.DiskBytes()
 	}
-	return 0
+	return 0, 0
 }
 
 // Close marks the directory as clean only after Badger has closed without an error. Whether what was closed is up to

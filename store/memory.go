@@ -62,5 +62,5 @@ func (m *Memory) Checkpoint() (Checkpoint, bool, error) {
 	return *m.checkpoint, true, nil
 }
 
-func (m *Memory) DiskBytes() int64 { return 0 }
-func (m *Memory) Close() error     { return nil }
+func (m *Memory) DiskBytes() (all, valueLog int64) { return 0, 0 }
+func (m *Memory) Close() error                     { return nil }

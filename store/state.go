@@ -1,5 +1,5 @@
 // Package store holds the state of tasks: uncommitted rows in memory, committed rows in a cache, and Badger behind them
-// as a copy that may lag but never leads what Kafka has committed. It knows neither Kafka nor time.
+// as a copy that may lag but never leads what Kafka has committed. It knows neither Kafka nor event time.
 package store
 
 import (
@@ -20,8 +20,8 @@ type Engine interface {
 	Flush(rows []Row, drop [][]byte, c Checkpoint) error
 	// Checkpoint returns what the last Flush wrote; ok is false for an empty engine.
 	Checkpoint() (c Checkpoint, ok bool, err error)
-	// DiskBytes is the space that the engine's files take.
-	DiskBytes() int64
+	// DiskBytes is the space that the engine's files take, and how much of it is a log of large values.
+	DiskBytes() (all, valueLog int64)
 	Close() error
 }
 
@@ -130,7 +130,7 @@ func (s *State) OverlayBytes() int {
 func (s *State) CacheBytes() int {
 	n := 0
 	for _, st := range s.stores {
-		n += st.cache.bytes()
+		n += st.CacheBytes()
 	}
 	return n
 }
@@ -205,8 +205,8 @@ func (s *State) CacheStats() (hits, misses int64) {
 	return hits, misses
 }
 
-// DiskBytes is the space that the engine's files take.
-func (s *State) DiskBytes() int64 { return s.engine.DiskBytes() }
+// DiskBytes is the space that the engine's files take, and how much of it is a log of large values.
+func (s *State) DiskBytes() (all, valueLog int64) { return s.engine.DiskBytes() }
 
 // Rows counts the committed rows in memory of store i; rows that only the engine holds are not in it.
 func (s *State) Rows(i int) int64 {

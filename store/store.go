@@ -3,6 +3,9 @@ package store
 import (
 	"bytes"
 	"slices"
+	"time"
+
+	"millrace/record"
 )
 
 // Store is one step's state in one task: an overlay of this epoch's writes, the frozen overlay of the epoch that is
@@ -17,6 +20,7 @@ type Store struct {
 
 	overlay, frozen layer
 	cache           cache
+	operations      operations
 
 	// What the last Load found, for the Save that follows it.
 	hash  uint32
@@ -27,9 +31,15 @@ type Store struct {
 // Name is the step's name.
 func (s *Store) Name() string { return s.name }
 
+// CacheBytes is the memory of the store's committed rows.
+func (s *Store) CacheBytes() int { return s.cache.bytes() }
+
 // Load returns the row's value as of now: this epoch's writes included. The value aliases the store's memory and is good
 // until the next call; the caller copies what it changes. An error is the engine's, and fails the task.
 func (s *Store) Load(segment int64, key []byte) (value []byte, found bool, err error) {
+	if s.operations.due(record.StoreGet) {
+		defer s.operations.since(record.StoreGet, time.Now())
+	}
 	s.hash, s.entry, s.born = hashKey(key), nil, false
 	if o := s.overlay.find(segment); o != nil {
 		if e, ok := o.table.find(s.hash, key); ok {
@@ -58,6 +68,13 @@ func (s *Store) Load(segment int64, key []byte) (value []byte, found bool, err e
 
 // Save writes the row that the last Load asked for; nil deletes it. emit marks it as changed for Changed to find.
 func (s *Store) Save(segment int64, key, value []byte, emit bool) {
+	kind := record.StorePut
+	if value == nil {
+		kind = record.StoreDelete
+	}
+	if s.operations.due(kind) {
+		defer s.operations.since(kind, time.Now())
+	}
 	flags := uint32(0)
 	if s.entry != nil {
 		flags = s.entry.flags() & (flagBorn | flagEmit)
@@ -205,6 +222,7 @@ func (k *Keys) sort() {
 
 // Keys returns, sorted, every key that may have a row in one of the segments: Load tells whether it has.
 func (s *Store) Keys(segments ...int64) (*Keys, error) {
+	defer s.operations.since(record.StoreScan, time.Now())
 	k := &Keys{arena: []byte{}} // not nil, so that an empty key is not nil either
 	for _, segment := range segments {
 		if err := s.collect(k, segment); err != nil {

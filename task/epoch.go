@@ -112,9 +112,9 @@ func (t *Task) Committed(ends []record.Offset) error {
 
 // Status is what a task tells about itself.
 type Status struct {
-	Inputs     []record.WatermarkStatus
-	Stores     []record.StoreStats
-	StateBytes int64
+	Inputs []record.WatermarkStatus
+	Stores []record.StoreStats
+	Work   record.TaskStats
 }
 
 // Status asks the task how it is.
@@ -133,14 +133,18 @@ func (t *Task) Status() (s Status, err error) {
 			}
 			s.Inputs = append(s.Inputs, w)
 		}
+		spent := t.meter.take(t.options.Clock())
+		s.Work = record.TaskStats{Task: t.id, Busy: spent[busy], Backpressured: spent[blocked], Windows: t.instance.Open()}
 		if t.state == nil {
 			return
 		}
 		hits, misses := t.state.CacheStats()
 		for i, name := range t.sub.Stores {
-			st := record.StoreStats{Task: t.id, Store: name, Keys: t.state.Rows(i), Bytes: int64(t.state.CacheBytes()) + t.state.DiskBytes()}
+			st := record.StoreStats{Task: t.id, Store: name, Keys: t.state.Rows(i), Bytes: int64(t.state.Store(i).CacheBytes()), Operations: t.state.Store(i).Operations()}
 			if i == 0 {
-				st.CacheHits, st.CacheMisses = hits, misses
+				disk, valueLog := t.state.DiskBytes()
+				st.Bytes += disk
+				st.CacheHits, st.CacheMisses, st.ValueLogBytes = hits, misses, valueLog
 			}
 			s.Stores = append(s.Stores, st)
 		}

@@ -50,18 +50,22 @@ func (t *Task) Run(ctx context.Context) {
 	defer t.freeSlot()
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
+	t.meter.settle(t.options.Clock())
 	for wake := always; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case c := <-t.commands:
+			t.meter.turn(busy, t.options.Clock)
 			c.run()
 			close(c.done)
 		case <-tick.C:
+			t.meter.turn(busy, t.options.Clock)
 			if t.err = t.tick(); t.err != nil {
 				return
 			}
 		case <-wake:
+			t.meter.turn(busy, t.options.Clock)
 		}
 		worked, err := t.step()
 		if err != nil {
@@ -73,6 +77,7 @@ func (t *Task) Run(ctx context.Context) {
 			continue
 		}
 		wake = t.inbox.ready
+		t.meter.turn(t.waitsFor(), t.options.Clock)
 		if t.dirty && !t.quiet && t.options.Quiet != nil {
 			t.quiet = true
 			t.options.Quiet()
@@ -118,6 +123,18 @@ func (t *Task) step() (bool, error) {
 	}
 	t.dirty = true
 	return true, nil
+}
+
+// waitsFor tells why step did nothing: with work left, it had no room.
+func (t *Task) waitsFor() activity {
+	work := t.instance.Due() || t.at < len(t.batch.Records)
+	for i := range t.inputs {
+		work = work || t.inbox.oldest(i) != record.NoTime
+	}
+	if work {
+		return blocked
+	}
+	return idle
 }
 
 // nextBatch takes the next batch from the inbox that moves anything: an empty answer may only tell where the log ends.

@@ -192,12 +192,18 @@ func TestAFullEpochAsksForItsEndOnce(t *testing.T) {
 	if worked, err := h.Step(); worked || err != nil || b.hurried != 1 {
 		t.Errorf("a full task works on: %v %v, hurried %d times", worked, err, b.hurried)
 	}
+	if h.waitsFor() != blocked {
+		t.Error("a full task with input does not count as held up")
+	}
 	for n := 0; n < 100 && b.offsets[tp("in", 0)].Next < 3000; n++ {
 		h.epoch()
 		h.work()
 	}
 	if got := b.offsets[tp("in", 0)].Next; got != 3000 || b.hurried < 2 {
 		t.Errorf("at %d after its epochs, hurried %d times", got, b.hurried)
+	}
+	if h.waitsFor() != idle {
+		t.Error("a task without input does not count as idle")
 	}
 }
 
@@ -270,7 +276,14 @@ func TestRunWorksAndAnswers(t *testing.T) {
 	if err := h.Task.Committed(h.commit(p)); err != nil {
 		t.Fatal(err)
 	}
+	now := b.options.Clock()
+	if err := h.do(func() { h.options.Clock = func() time.Time { return now.Add(3 * time.Second) } }); err != nil {
+		t.Fatal(err)
+	}
 	s, err := h.Status()
+	if err == nil && (s.Work.Busy+s.Work.Backpressured > 3*time.Second || s.Work.Task != h.id || len(s.Work.Windows) != 0) {
+		t.Errorf("work %+v", s.Work)
+	}
 	if err != nil || len(s.Stores) != 1 || s.Stores[0].Store != "counts" || s.Stores[0].Keys != 1 || s.Stores[0].Bytes == 0 {
 		t.Errorf("status %+v, %v", s, err)
 	}

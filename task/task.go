@@ -36,8 +36,9 @@ type Task struct {
 	flushing bool         // holds one of the process's slots for flushes
 	records  int64        // processed in this epoch
 	epoch    int64        // number of the last epoch that this task was a part of
-	told     []byte       // the clock as of the last epoch
-	pending  *part        // handed over, not decided
+	meter    meter
+	told     []byte // the clock as of the last epoch
+	pending  *part  // handed over, not decided
 
 	spare      *topology.Outputs // of the epoch before: while it is undecided the committer reads it
 	changelogs []*record.Outbox  // likewise

@@ -64,6 +64,14 @@ func (ch *channel) observe(time int64) {
 	}
 }
 
+// Behind tells how much older a time is than the newest of its channel; 0 if it is newer, or the first.
+func (c *Clock) Behind(i int, time int64) int64 {
+	if newest := c.channels[i].newest; newest > time { // record.NoTime is less than every time
+		return newest - time
+	}
+	return 0
+}
+
 // SetIdle marks a channel as idle: it no longer holds time back.
 func (c *Clock) SetIdle(i int) bool {
 	c.channels[i].idle = true

@@ -113,3 +113,19 @@ func TestClockOfAnotherShapeKeepsItsWatermark(t *testing.T) {
 		t.Errorf("the watermark is %d, want 100", c.Watermark())
 	}
 }
+
+func TestBehindTheNewestOfItsChannel(t *testing.T) {
+	c := NewClock([]int64{5, 5})
+	if got := c.Behind(0, 100); got != 0 {
+		t.Errorf("the first is %d behind", got)
+	}
+	c.Observe(0, 100)
+	for time, want := range map[int64]int64{100: 0, 101: 0, 40: 60} {
+		if got := c.Behind(0, time); got != want {
+			t.Errorf("%d is %d behind, want %d", time, got, want)
+		}
+	}
+	if got := c.Behind(1, 40); got != 0 {
+		t.Errorf("another partition's newest counts: %d", got)
+	}
+}

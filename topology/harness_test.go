@@ -60,13 +60,15 @@ type world struct {
 	topics     map[record.TopicPartition][]record.Record
 	tasks      []*worker
 	tallies    map[string]int64 // committed
+	spreads    map[record.Outcome]*record.Spread
 	now        int64
 }
 
 // newWorld starts the plan's tasks. partitions may be nil: every topic has one.
 func newWorld(t fataler, plan *topology.Plan, partitions map[string]int32) *world {
 	t.Helper()
-	w := &world{t: t, plan: plan, partitions: partitions, topics: map[record.TopicPartition][]record.Record{}, tallies: map[string]int64{}}
+	w := &world{t: t, plan: plan, partitions: partitions, topics: map[record.TopicPartition][]record.Record{}, tallies: map[string]int64{},
+		spreads: map[record.Outcome]*record.Spread{record.Lateness: {}, record.Latency: {}}}
 	for _, sub := range plan.Subtopologies {
 		for p := range w.width(sub) {
 			k := &worker{w: w, id: record.TaskID{Subtopology: sub.Number, Partition: p}, sub: sub}

@@ -289,6 +289,7 @@ type tally struct {
 	what          record.Outcome
 	where, detail string
 	n, bytes      int64
+	spread        *record.Spread // nil where only the number counts
 }
 
 func (in *Instance) counter(what record.Outcome, where, detail string) *tally {
@@ -302,6 +303,15 @@ func (in *Instance) counter(what record.Outcome, where, detail string) *tally {
 	return t
 }
 
+// spread is a counter of values.
+func (in *Instance) spread(what record.Outcome, where string) *record.Spread {
+	t := in.counter(what, where, "")
+	if t.spread == nil {
+		t.spread = &record.Spread{}
+	}
+	return t.spread
+}
+
 // Tallies returns what the epoch has counted, and starts from zero.
 func (in *Instance) Tallies() []record.Tally {
 	var all []record.Tally
@@ -309,6 +319,20 @@ func (in *Instance) Tallies() []record.Tally {
 		if t.n != 0 {
 			all = append(all, record.Tally{What: t.what, Where: t.where, Detail: t.detail, N: t.n, Bytes: t.bytes})
 			t.n, t.bytes = 0, 0
+		}
+		if values := t.spread.Take(); values != nil {
+			all = append(all, record.Tally{What: t.what, Where: t.where, Detail: t.detail, Spread: values})
+		}
+	}
+	return all
+}
+
+// Open tells how many windows the steps hold rows of; steps without windows are left out.
+func (in *Instance) Open() []record.OpenWindows {
+	var all []record.OpenWindows
+	for _, a := range in.aggregates {
+		if a.plan.windows != nil {
+			all = append(all, record.OpenWindows{Step: a.name, N: len(a.open)})
 		}
 	}
 	return all

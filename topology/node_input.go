@@ -24,6 +24,7 @@ type inputNode struct {
 	row       record.Row
 	consumed  *tally
 	nullValue *tally
+	lateness  *record.Spread
 	ports     []*shufflePort // of a repartition topic
 	unpacked  record.Record
 	headers   []record.Header
@@ -44,6 +45,7 @@ func (n *inputNode) connect() error {
 	s := n.plan.source
 	n.consumed = n.in.counter(record.Consumed, n.plan.Source, n.plan.Topic)
 	n.nullValue = n.in.counter(record.Dropped, n.plan.Source, "null_value")
+	n.lateness = n.in.spread(record.Lateness, n.plan.Source)
 	n.maxFuture = s.spec.Watermark.MaxFuture.Value.Milliseconds()
 	var err error
 	if n.decoder, err = n.in.decoder(s.spec.Format.Value, s.out.layout); err != nil {
@@ -104,10 +106,14 @@ func (n *inputNode) process(r *record.Record) error {
 // takeTime finds the row's time and moves the clock by it; false means that the record has gone elsewhere.
 func (n *inputNode) takeTime(row *record.Row) (bool, error) {
 	ok, err := n.eventTime(row)
-	if ok && n.in.clock.Observe(n.channel, row.Time) {
+	if !ok {
+		return false, err
+	}
+	n.lateness.Add(n.in.clock.Behind(n.channel, row.Time))
+	if n.in.clock.Observe(n.channel, row.Time) {
 		n.in.advance()
 	}
-	return ok, err
+	return true, nil
 }
 
 var (

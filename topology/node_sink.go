@@ -23,6 +23,7 @@ type sinkNode struct {
 	headers          []record.Header
 	headerBufs       [][]byte
 	produced         *tally
+	latency          *record.Spread
 }
 
 func newSinkNode(in *Instance, use *sinkUse) (*sinkNode, error) {
@@ -32,6 +33,7 @@ func newSinkNode(in *Instance, use *sinkUse) (*sinkNode, error) {
 		return nil, fmt.Errorf("sink %s: topic %s has no partitions", k.name, s.topic.name)
 	}
 	k.produced = in.counter(record.Produced, k.name, s.topic.name)
+	k.latency = in.spread(record.Latency, k.name)
 	if use.key != nil {
 		k.key = use.key.Bind()
 	}
@@ -102,6 +104,7 @@ func (k *sinkNode) put(r *record.Row, value []byte) error {
 	}
 	k.produced.n++
 	k.produced.bytes += int64(len(key) + len(value))
+	k.latency.Add(k.in.now - r.Time)
 	k.in.out.Append(k.use.sink.topic, partition, &record.Record{Key: key, Value: value, Headers: headers, Timestamp: r.Time})
 	return nil
 }
@@ -156,5 +159,6 @@ func (k *sinkNode) late(r *record.Row, p *portNode, lateBy int64, refused []int6
 	}
 	k.produced.n++
 	k.produced.bytes += int64(len(out.Key) + len(out.Value))
+	k.latency.Add(k.in.now - r.Time)
 	k.in.out.Append(k.use.sink.topic, partition, &out)
 }

@@ -192,6 +192,10 @@ func (k *worker) decide() {
 	}
 	k.ends = append(k.ends, len(k.w.read("out")))
 	for _, t := range f.tallies {
+		if t.Spread != nil {
+			k.w.spreads[t.What].Merge(t.Spread)
+			continue
+		}
 		k.w.tallies[fmt.Sprintf("%d %s %s", t.What, t.Where, t.Detail)] += t.N
 	}
 }
