@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -109,6 +110,41 @@ func (e *badgerEngine) Range(prefix []byte, visit func(key, value []byte) bool) 
 		}
 		if !more {
 			return nil
+		}
+	}
+	return nil
+}
+
+func (e *badgerEngine) Heads(prefix []byte, n int, visit func(head []byte)) error {
+	o := badger.DefaultIteratorOptions
+	o.Prefix, o.PrefetchValues = prefix, false
+	txn := e.db.NewTransactionAt(math.MaxUint64, false)
+	defer txn.Discard()
+	it := txn.NewIterator(o)
+	defer it.Close()
+	for it.Rewind(); it.Valid(); {
+		key := it.Item().Key()
+		if len(key) < n {
+			it.Next()
+			continue
+		}
+		head := bytes.Clone(key[:n])
+		visit(head)
+		next := successor(head)
+		if next == nil {
+			return nil
+		}
+		it.Seek(next)
+	}
+	return nil
+}
+
+// successor is the least key that does not start with head; nil if there is none.
+func successor(head []byte) []byte {
+	next := bytes.Clone(head)
+	for i := len(next) - 1; i >= 0; i-- {
+		if next[i]++; next[i] != 0 {
+			return next[:i+1]
 		}
 	}
 	return nil

@@ -30,6 +30,13 @@ func (e *dirEngine) Range(prefix []byte, visit func(key, value []byte) bool) err
 	return nil
 }
 
+func (e *dirEngine) Heads(prefix []byte, n int, visit func(head []byte)) error {
+	if b := e.badger.Load(); b != nil {
+		return b.Heads(prefix, n, visit)
+	}
+	return nil
+}
+
 // suspect notes rows that cannot be read: the next OpenDir moves them aside, since every start would fail of them again.
 func (e *dirEngine) suspect(err error) error {
 	if err == nil || e.meta.Damaged != "" {

@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,6 +173,38 @@ func TestEnginesRangeUntilToldToStop(t *testing.T) {
 			t.Errorf("visited %v, %v", seen, err)
 		}
 	})
+}
+
+func TestEnginesSkipFromHeadToHead(t *testing.T) {
+	onEach(t, func(t *testing.T, e Engine, reopen func() Engine) {
+		mustFlush(t, e, []Row{row(math.MinInt64, "a", "1"), row(-1, "a", "1"), row(-1, "b", "1"), row(0, "", "1"), row(7, "x", "1"),
+			row(7, strings.Repeat("k", 1<<16), "1"), row(math.MaxInt64, "a", "1"), {[]byte{0, 1, 5}, []byte("too short for a head")}})
+		mustFlush(t, e, []Row{{Key: engineKey(0, "")}}) // deletes the only row of a segment
+		for range 2 {
+			var seen []int64
+			if err := e.Heads([]byte{0, 0}, segmentBytes, func(head []byte) {
+				_, segment, ok := parseSegment(head)
+				if !ok || len(head) != segmentBytes {
+					t.Errorf("head %x", head)
+				}
+				seen = append(seen, segment)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if want := []int64{math.MinInt64, -1, 7, math.MaxInt64}; !slices.Equal(seen, want) {
+				t.Errorf("segments %v, want %v", seen, want)
+			}
+			e = reopen()
+		}
+	})
+}
+
+func TestSuccessor(t *testing.T) {
+	for head, want := range map[string]string{"a": "b", "a\xff": "b", "a\xfeb": "a\xfec", "\xff\xff": "", "": ""} {
+		if got := successor([]byte(head)); string(got) != want {
+			t.Errorf("%q is followed by %q, want %q", head, got, want)
+		}
+	}
 }
 
 // Rows of all sizes come back: values beyond Badger's threshold for its value log, and keys longer than its two bytes of

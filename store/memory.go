@@ -36,6 +36,17 @@ func (m *Memory) Range(prefix []byte, visit func(key, value []byte) bool) error 
 	return nil
 }
 
+func (m *Memory) Heads(prefix []byte, n int, visit func(head []byte)) error {
+	var last []byte
+	return m.Range(prefix, func(key, _ []byte) bool {
+		if len(key) >= n && !bytes.Equal(key[:n], last) {
+			last = key[:n]
+			visit(last)
+		}
+		return true
+	})
+}
+
 func (m *Memory) Flush(rows []Row, drop [][]byte, c Checkpoint) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,6 +16,9 @@ type Engine interface {
 	Get(key []byte) (value []byte, found bool, err error)
 	// Range visits the rows whose keys start with prefix, in order, until visit returns false.
 	Range(prefix []byte, visit func(key, value []byte) bool) error
+	// Heads visits the first n bytes of the keys that start with prefix, each once and in order. It skips from one to the
+	// next, so that it costs what there are of them and not what there are of rows. Keys shorter than n have none.
+	Heads(prefix []byte, n int, visit func(head []byte)) error
 	// Flush drops the prefixes, writes the rows (sorted by key; a nil value deletes), and then the checkpoint.
 	Flush(rows []Row, drop [][]byte, c Checkpoint) error
 	// Checkpoint returns what the last Flush wrote; ok is false for an empty engine.
@@ -78,16 +81,13 @@ func Open(e Engine, o Options) (*State, error) {
 	return s, nil
 }
 
-// findSegments notes which segments have rows in the engine.
+// findSegments notes which segments have rows in the engine, at a cost that does not grow with their rows.
 func (s *State) findSegments() error {
 	for i, st := range s.stores {
 		prefix := appendSegment(nil, i, 0)[:2]
-		err := s.engine.Range(prefix, func(key, _ []byte) bool {
-			_, segment, ok := parseSegment(key)
-			if ok && st.cache.engine[segment] == nil {
-				st.cache.engine[segment] = &onDisk{partial: true}
-			}
-			return true
+		err := s.engine.Heads(prefix, segmentBytes, func(head []byte) {
+			_, segment, _ := parseSegment(head)
+			st.cache.engine[segment] = &onDisk{partial: true}
 		})
 		if err != nil {
 			return err
