@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"millrace/record"
-
-	"github.com/IBM/sarama"
 )
 
 // A stream is what an epoch writes to one partition, as batches in order. Only the first unacknowledged batches may be in
@@ -39,8 +37,8 @@ func (s *stream) fail(err error) {
 	}
 }
 
-// A batch is a run of a stream's records. It is laid out for sarama when it is sent, and again if it is sent again, so
-// that only what is being sent needs the room.
+// A batch is a run of a stream's records. It is encoded when it is sent, and again if it is sent again, so that only what
+// is being sent needs the room.
 type batch struct {
 	box      int           // the outbox that it begins in
 	start    record.Cursor // before its first record
@@ -108,73 +106,3 @@ const futureLimit = 50 * time.Minute
 
 // written is a record's timestamp as it goes to the broker, which takes none before 1970 and none far in the future.
 func written(timestamp, latest int64) int64 { return max(0, min(timestamp, latest)) }
-
-// The slab holds the records of the requests that are being made in the form that sarama encodes. sarama has encoded
-// them when AsyncProduce returns, so its memory is used again by the next ones, and a produced record costs no heap
-// object. Blocks keep the records' addresses stable while it grows.
-type slab struct {
-	blocks    [][]sarama.Record
-	addresses []*sarama.Record
-	used      int
-}
-
-const slabBlock = 4096
-
-func (s *slab) reset() { s.used, s.addresses = 0, s.addresses[:0] }
-
-func (s *slab) take() *sarama.Record {
-	if s.used == len(s.blocks)*slabBlock {
-		s.blocks = append(s.blocks, make([]sarama.Record, slabBlock))
-	}
-	r := &s.blocks[s.used/slabBlock][s.used%slabBlock]
-	s.used++
-	return r
-}
-
-// lay puts a batch's records into the slab.
-func (s *slab) lay(st *stream, b *batch, latest int64) []*sarama.Record {
-	from := len(s.addresses)
-	cursor := b.start
-	for box, n := b.box, 0; n < b.count; {
-		in, ok := cursor.Next()
-		if !ok {
-			box++
-			cursor = st.boxes[box].Walk()
-			continue
-		}
-		r := s.take()
-		r.Key, r.Value = in.Key, in.Value
-		setHeaders(r, in.Headers)
-		r.OffsetDelta = int64(n)
-		r.TimestampDelta = time.Duration(written(in.Timestamp, latest)-b.first) * time.Millisecond
-		s.addresses = append(s.addresses, r)
-		n++
-	}
-	return s.addresses[from:len(s.addresses):len(s.addresses)]
-}
-
-// setHeaders uses the headers again that the slot had in an earlier epoch.
-func setHeaders(r *sarama.Record, headers []record.Header) {
-	used := r.Headers[:cap(r.Headers)]
-	r.Headers = r.Headers[:0]
-	for i, h := range headers {
-		if i < len(used) && used[i] != nil {
-			*used[i] = sarama.RecordHeader{Key: h.Key, Value: h.Value}
-			r.Headers = r.Headers[:i+1]
-			continue
-		}
-		r.Headers = append(r.Headers, &sarama.RecordHeader{Key: h.Key, Value: h.Value})
-	}
-}
-
-// encode returns the batch as sarama sends it, numbered on its first sending.
-func (d *delivery) encode(st *stream, b *batch) *sarama.RecordBatch {
-	p := d.producer
-	if !b.numbered {
-		b.sequence, b.numbered = p.sequences[st.to], true
-		p.sequences[st.to] = int32((int64(b.sequence) + int64(b.count)) & 0x7fffffff) // wraps to 0 after the largest int32
-	}
-	return &sarama.RecordBatch{Version: 2, Codec: p.codec, CompressionLevel: sarama.CompressionLevelDefault, LastOffsetDelta: int32(b.count - 1),
-		FirstTimestamp: time.UnixMilli(b.first), MaxTimestamp: time.UnixMilli(b.newest), ProducerID: p.id, ProducerEpoch: p.epoch,
-		FirstSequence: b.sequence, Records: p.slab.lay(st, b, d.latest), IsTransactional: p.transactionalID() != nil, PartitionLeaderEpoch: -1}
-}

@@ -17,6 +17,7 @@ type Reader struct {
 	client *Client
 	config *sarama.Config
 	tp     record.TopicPartition
+	tap    *tap // of the connection
 	broker *sarama.Broker
 }
 
@@ -63,7 +64,7 @@ func (r *Reader) read(ctx context.Context, from record.Offset) (record.Batch, er
 		if err != nil {
 			return record.Batch{}, err
 		}
-		if r.broker, err = open(leader.Addr(), r.config); err != nil {
+		if r.broker, r.tap, err = openTapped(leader.Addr(), r.config); err != nil {
 			return record.Batch{}, err
 		}
 	}
@@ -92,7 +93,7 @@ func (r *Reader) read(ctx context.Context, from record.Offset) (record.Batch, er
 	case err != nil:
 		return record.Batch{}, err
 	}
-	return decode(r.tp, from, block)
+	return r.tap.decode(r.tp, from, block)
 }
 
 // Close closes the connection; a later Read opens another.

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"testing"
@@ -25,52 +26,28 @@ func boxesOf(topic string, partitions int32, each int) []*record.Outbox {
 	return boxes
 }
 
-// layOut cuts the boxes and lays every batch out, as a delivery does.
-func layOut(s *slab, boxes []*record.Outbox, batchBytes int) []*sarama.Record {
-	s.reset()
+// encodeAll cuts the boxes and encodes every batch, as a delivery does.
+func encodeAll(e *encodings, boxes []*record.Outbox, batchBytes int) {
+	e.reset()
 	for _, st := range streams(boxes, batchBytes, math.MaxInt64) {
 		for i := range st.batches {
-			s.lay(st, &st.batches[i], math.MaxInt64)
+			_, _ = e.add(st, &st.batches[i], sarama.CompressionNone, math.MaxInt64) // fails where it compresses only
+			e.blanks(st.batches[i].count)
 		}
 	}
-	return s.addresses
 }
 
-func TestLayingOutCostsNoHeapObjectARecord(t *testing.T) {
-	var s slab
+func TestEncodingCostsNoHeapObjectARecord(t *testing.T) {
+	var e encodings
 	boxes := boxesOf("t", 4, 5000)
-	layOut(&s, boxes, 64<<10) // the first epoch pays for the memory
-	got := testing.AllocsPerRun(10, func() { layOut(&s, boxes, 64<<10) })
+	encodeAll(&e, boxes, 64<<10) // the first epoch pays for the memory
+	got := testing.AllocsPerRun(10, func() { encodeAll(&e, boxes, 64<<10) })
 	if perRecord := got / 20_000; perRecord > 0.01 {
 		t.Errorf("%v heap objects for 20000 records", got)
 	}
 }
 
-func TestLayingOutAgainLeavesNothingOfTheEpochBefore(t *testing.T) {
-	var s slab
-	header := func(k string) record.Header { return record.Header{Key: []byte(k), Value: []byte("v")} }
-	headersOf := func(headers ...record.Header) []string {
-		o := &record.Outbox{}
-		o.Append(nil, nil, headers, 0)
-		var keys []string
-		for _, h := range layOut(&s, []*record.Outbox{o}, 1<<10)[0].Headers {
-			keys = append(keys, string(h.Key))
-		}
-		return keys
-	}
-	for _, want := range [][]string{{"a", "b", "c"}, {"d"}, nil, {"e", "f"}, {"g", "h", "i", "j"}} {
-		var in []record.Header
-		for _, k := range want {
-			in = append(in, header(k))
-		}
-		if got := headersOf(in...); fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("headers %v, want %v", got, want)
-		}
-	}
-}
-
 func TestBatchesKeepTheirLimitAndTheirFirstGoesAlone(t *testing.T) {
-	var s slab
 	st := streams(boxesOf("t", 1, 2000), 10_000, math.MaxInt64)[0]
 	if len(st.batches) < 20 {
 		t.Fatalf("%d batches", len(st.batches))
@@ -78,15 +55,17 @@ func TestBatchesKeepTheirLimitAndTheirFirstGoesAlone(t *testing.T) {
 	records := 0
 	for i := range st.batches {
 		b := &st.batches[i]
-		s.reset()
-		laid := s.lay(st, b, math.MaxInt64)
-		if b.bytes > 10_000 {
-			t.Errorf("a batch has %d bytes", b.bytes)
+		var into target
+		encoded := st.encode(nil, b, math.MaxInt64)
+		if len(encoded) > b.bytes || b.bytes > 10_000 {
+			t.Errorf("a batch of %d bytes counts as %d", len(encoded), b.bytes)
 		}
-		if n := len(laid); n != b.count || laid[n-1].OffsetDelta != int64(n-1) {
-			t.Errorf("a batch of %d records ends with offset %d", n, laid[n-1].OffsetDelta)
+		head := make([]byte, batchHead)
+		binary.BigEndian.PutUint32(head[57:], uint32(b.count))
+		if err := into.walk(head, encoded, 0); err != nil || into.records[b.count-1].Offset != int64(b.count-1) {
+			t.Errorf("a batch of %d records: %v", b.count, err)
 		}
-		records += len(laid)
+		records += len(into.records)
 	}
 	if records != 2000 {
 		t.Errorf("%d records", records)
@@ -107,12 +86,12 @@ func TestBatchesKeepTheirLimitAndTheirFirstGoesAlone(t *testing.T) {
 	}
 }
 
-func BenchmarkLayOut(b *testing.B) {
-	var s slab
+func BenchmarkEncode(b *testing.B) {
+	var e encodings
 	boxes := boxesOf("t", 8, 10_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		layOut(&s, boxes, 512<<10)
+		encodeAll(&e, boxes, 512<<10)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/80_000, "ns/record")
 }

@@ -23,48 +23,79 @@ var (
 // noTimestamp is what Kafka stores when a producer gave a record no time.
 const noTimestamp = -1
 
-// decode turns a fetched block into one batch of records: what lies before next, control records and records of aborted
-// transactions are left out, but Next is behind them. Keys and values alias the response.
-func decode(tp record.TopicPartition, next record.Offset, block *sarama.FetchResponseBlock) (record.Batch, error) {
-	b := record.Batch{From: tp, Next: next, End: block.HighWaterMarkOffset}
-	if block.Partial {
-		return b, errDamaged
+// gathering makes one batch of records of a partition's answer: what lies before next, control records and records of
+// aborted transactions are left out, but the batch's Next is behind them.
+type gathering struct {
+	batch   record.Batch
+	aborted []*sarama.AbortedTransaction // by first offset; those that have begun are gone
+	open    map[int64]bool               // producers whose records are of an aborted transaction from here on
+	into    target
+}
+
+// header is what gathering asks about a batch of the log.
+type header struct {
+	first, last            record.Offset
+	producer               int64
+	transactional, control bool
+	abort                  bool // a control batch that ends a transaction as aborted
+}
+
+func gather(tp record.TopicPartition, next record.Offset, block *sarama.FetchResponseBlock) *gathering {
+	g := &gathering{batch: record.Batch{From: tp, Next: next, End: block.HighWaterMarkOffset}, open: map[int64]bool{}}
+	g.aborted = slices.Clone(block.AbortedTransactions)
+	slices.SortFunc(g.aborted, func(a, b *sarama.AbortedTransaction) int { return int(a.FirstOffset - b.FirstOffset) })
+	return g
+}
+
+// wants tells whether the records of the next batch of the log count.
+func (g *gathering) wants(h header) bool {
+	for len(g.aborted) > 0 && g.aborted[0].FirstOffset <= h.last {
+		g.open[g.aborted[0].ProducerID] = true
+		g.aborted = g.aborted[1:]
 	}
-	aborted := slices.Clone(block.AbortedTransactions)
-	slices.SortFunc(aborted, func(a, b *sarama.AbortedTransaction) int { return int(a.FirstOffset - b.FirstOffset) })
-	open := map[int64]bool{} // producers whose records are of an aborted transaction from here on
-	var into target
-	into.size(block.RecordsSet)
+	if h.abort {
+		delete(g.open, h.producer)
+	}
+	return !h.control && !(h.transactional && g.open[h.producer])
+}
+
+func (g *gathering) passed(h header) { g.batch.Next = max(g.batch.Next, h.last+1) }
+
+func (g *gathering) done() record.Batch {
+	g.batch.Records, g.batch.Bytes = g.into.records, g.into.bytes
+	return g.batch
+}
+
+// decode turns a block that sarama has read into one batch of records. Keys and values alias the response.
+func decode(tp record.TopicPartition, next record.Offset, block *sarama.FetchResponseBlock) (record.Batch, error) {
+	g := gather(tp, next, block)
+	if block.Partial {
+		return g.batch, errDamaged
+	}
+	g.into.size(block.RecordsSet)
 	for _, set := range block.RecordsSet {
 		rb := set.RecordBatch
 		if rb == nil {
-			return b, errOldFormat
+			return g.batch, errOldFormat
 		}
 		if rb.PartialTrailingRecord {
 			// What lies before the cut batch is read, even if compaction has left nothing of it.
-			if b.Next = max(b.Next, rb.FirstOffset); b.Next == next {
-				return b, errDamaged
+			if g.batch.Next = max(g.batch.Next, rb.FirstOffset); g.batch.Next == next {
+				return g.batch, errDamaged
 			}
 			break
 		}
-		for len(aborted) > 0 && aborted[0].FirstOffset <= rb.LastOffset() {
-			open[aborted[0].ProducerID] = true
-			aborted = aborted[1:]
+		h := header{first: rb.FirstOffset, last: rb.LastOffset(), producer: rb.ProducerID, transactional: rb.IsTransactional, control: rb.Control}
+		h.abort = rb.Control && len(rb.Records) > 0 && endsAsAborted(rb.Records[0].Key)
+		if g.wants(h) {
+			g.into.append(rb, next)
 		}
-		if rb.Control {
-			if isAbort(rb) {
-				delete(open, rb.ProducerID)
-			}
-		} else if !rb.IsTransactional || !open[rb.ProducerID] {
-			into.append(rb, next)
-		}
-		b.Next = max(b.Next, rb.LastOffset()+1)
+		g.passed(h)
 	}
 	if hidden, ok := nextOffset(block); ok && len(block.RecordsSet) == 0 {
-		b.Next = max(b.Next, hidden)
+		g.batch.Next = max(g.batch.Next, hidden)
 	}
-	b.Records, b.Bytes = into.records, into.bytes
-	return b, nil
+	return g.done(), nil
 }
 
 // nextOffset tells how far the block reaches if it holds nothing but batches that compaction has emptied: sarama drops
@@ -126,13 +157,8 @@ func (t *target) append(rb *sarama.RecordBatch, next record.Offset) {
 	}
 }
 
-// isAbort reads a control record: version and type, two bytes each; type 0 ends a transaction as aborted.
-func isAbort(rb *sarama.RecordBatch) bool {
-	if len(rb.Records) == 0 || len(rb.Records[0].Key) < 4 {
-		return false
-	}
-	return binary.BigEndian.Uint16(rb.Records[0].Key[2:]) == 0
-}
+// endsAsAborted reads the key of a control record: version and type, two bytes each; type 0 ends a transaction as aborted.
+func endsAsAborted(key []byte) bool { return len(key) >= 4 && binary.BigEndian.Uint16(key[2:]) == 0 }
 
 // unreadable marks the error of a Fetch whose answer arrived and could not be decoded: a wrong checksum, a compression
 // that does not open. One such batch spoils the whole answer.

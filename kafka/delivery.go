@@ -97,7 +97,7 @@ func (d *delivery) ends(ctx context.Context) (map[record.TopicPartition]record.O
 // send puts one batch of each stream that may send into one request a broker, and repeats until nothing more may go.
 func (d *delivery) send() error {
 	for {
-		d.producer.slab.reset()
+		d.producer.encodings.reset()
 		requests := map[*sarama.Broker]*request{}
 		for _, s := range d.streams {
 			if !s.maySend() {
@@ -111,7 +111,9 @@ func (d *delivery) send() error {
 				s.fail(err)
 				continue
 			}
-			d.add(requests, b, s)
+			if err := d.add(requests, b, s); err != nil {
+				return fmt.Errorf("%s: %w", s.to, err)
+			}
 		}
 		if len(requests) == 0 {
 			return nil
@@ -129,7 +131,7 @@ func (d *delivery) send() error {
 	}
 }
 
-func (d *delivery) add(requests map[*sarama.Broker]*request, b *sarama.Broker, s *stream) {
+func (d *delivery) add(requests map[*sarama.Broker]*request, b *sarama.Broker, s *stream) error {
 	r := requests[b]
 	batch := &s.batches[s.next]
 	switch {
@@ -138,13 +140,18 @@ func (d *delivery) add(requests map[*sarama.Broker]*request, b *sarama.Broker, s
 			Timeout: int32(d.producer.config.Net.ReadTimeout.Milliseconds())}}
 		requests[b] = r
 	case r.bytes+batch.bytes > maxRequestBytes:
-		return // it goes with the next request
+		return nil // it goes with the next request
+	}
+	encoded, err := d.encode(s, batch)
+	if err != nil {
+		return err
 	}
 	r.bytes += batch.bytes
-	r.body.AddBatch(s.to.Topic, s.to.Partition, d.encode(s, batch))
+	r.body.AddBatch(s.to.Topic, s.to.Partition, encoded)
 	r.sent = append(r.sent, sent{s, s.next})
 	s.next++
 	s.inFlight++
+	return nil
 }
 
 // take handles one answer. Only an error that resending cannot heal is returned.

@@ -18,6 +18,7 @@ type brokerLoop struct {
 	wake    chan struct{}
 
 	broker *sarama.Broker
+	tap    *tap // of its connection
 	dialed string
 	pause  backoff
 }
@@ -85,11 +86,11 @@ func (l *brokerLoop) fetch(t turn) error {
 		l.broker = nil
 	}
 	if l.broker == nil {
-		b, err := open(t.addr, l.fetcher.config)
+		b, tap, err := openTapped(t.addr, l.fetcher.config)
 		if err != nil {
 			return err
 		}
-		l.broker, l.dialed = b, t.addr
+		l.broker, l.tap, l.dialed = b, tap, t.addr
 	}
 	c := l.fetcher.client.config
 	wait := c.FetchMaxWait
@@ -145,7 +146,7 @@ func (l *brokerLoop) take(s *fetchSource, block *sarama.FetchResponseBlock) {
 	}
 	switch err := asError(block.Err); {
 	case err == nil:
-		b, err := decode(s.tp, s.next, block)
+		b, err := l.tap.decode(s.tp, s.next, block)
 		if err != nil {
 			l.strike(s, err)
 			return

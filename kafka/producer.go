@@ -34,7 +34,7 @@ type Producer struct {
 	leaders     map[string]*sarama.Broker // by address
 	coordinator *sarama.Broker            // of transactions
 	group       *sarama.Broker            // coordinator of the group
-	slab        slab
+	encodings   encodings
 }
 
 var codecs = map[string]sarama.CompressionCodec{"": sarama.CompressionNone, "none": sarama.CompressionNone, "gzip": sarama.CompressionGZIP,

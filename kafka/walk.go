@@ -1,0 +1,196 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"millrace/record"
+
+	"github.com/IBM/sarama"
+)
+
+// A batch of version 2 begins with its first offset (8 bytes), its length from there on (4), leader epoch (4), version (1),
+// checksum of all that follows (4), attributes (2), last offset delta (4), first and newest timestamp (8 and 8), producer id (8),
+// producer epoch (2), first sequence number (4) and the number of its records (4).
+const (
+	batchHead     = 61
+	batchChecked  = 21 // where the checksum's bytes begin
+	batchVersion  = 16
+	batchUnsized  = 12 // what the length does not count
+	attrCodec     = 0x07
+	attrAppend    = 0x08
+	attrTxn       = 0x10
+	attrControl   = 0x20
+	futureVersion = 2
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// readable returns the whole batches of a record set; nil if it holds anything else than batches of version 2 with
+// right checksums. A last batch that was cut off is left out: the next answer begins with it.
+func readable(set []byte) []byte {
+	at := 0
+	for at+batchHead <= len(set) {
+		b := set[at:]
+		size := batchUnsized + int64(int32(binary.BigEndian.Uint32(b[8:])))
+		switch {
+		case b[batchVersion] != futureVersion, size < batchHead:
+			return nil
+		case size > int64(len(b)):
+			return whole(set[:at])
+		case crc32.Checksum(b[batchChecked:size], castagnoli) != binary.BigEndian.Uint32(b[17:]):
+			return nil
+		}
+		at += int(size)
+	}
+	return whole(set[:at])
+}
+
+// whole is nil for a set of no batch: what became of it is sarama's to say.
+func whole(set []byte) []byte {
+	if len(set) == 0 {
+		return nil
+	}
+	return set
+}
+
+// decodeSet does for a record set of a tap what decode does for one of sarama. It costs no heap object a record: what is
+// allocated is the slice of all of them.
+func decodeSet(tp record.TopicPartition, next record.Offset, block *sarama.FetchResponseBlock, set []byte) (record.Batch, error) {
+	g := gather(tp, next, block)
+	g.into.records = make([]record.Record, 0, countRecords(set))
+	for len(set) > 0 {
+		size := batchUnsized + int(binary.BigEndian.Uint32(set[8:]))
+		b := set[:size:size]
+		set = set[size:]
+		h := header{first: int64(binary.BigEndian.Uint64(b)), producer: int64(binary.BigEndian.Uint64(b[43:])),
+			transactional: b[22]&attrTxn != 0, control: b[22]&attrControl != 0}
+		h.last = h.first + int64(int32(binary.BigEndian.Uint32(b[23:])))
+		if h.control {
+			h.abort = abortsIn(b)
+		}
+		if g.wants(h) {
+			if err := g.into.walkBatch(b, next); err != nil {
+				if g.batch.Next > next {
+					break // what lies before is read first
+				}
+				return g.batch, fmt.Errorf("%w: batch at offset %d: %w", errUnreadable, h.first, err)
+			}
+		}
+		g.passed(h)
+	}
+	return g.done(), nil
+}
+
+// countRecords is the number of records that the batches say they have, as far as it is worth believing at once.
+func countRecords(set []byte) int {
+	n := 0
+	for rest := set; len(rest) > 0; rest = rest[batchUnsized+int(binary.BigEndian.Uint32(rest[8:])):] {
+		if rest[22]&attrControl == 0 {
+			n += int(max(0, int32(binary.BigEndian.Uint32(rest[57:]))))
+		}
+	}
+	return min(n, believed)
+}
+
+const believed = 1 << 16
+
+func abortsIn(b []byte) bool {
+	var t target
+	return t.walkBatch(b, 0) == nil && len(t.records) > 0 && endsAsAborted(t.records[0].Key)
+}
+
+// walkBatch appends the records of a batch from the offset next on; they alias it unless it is compressed.
+func (t *target) walkBatch(b []byte, next record.Offset) error {
+	records, err := decompress(sarama.CompressionCodec(b[22]&attrCodec), b[batchHead:])
+	if err != nil {
+		return err
+	}
+	return t.walk(b[:batchHead], records, next)
+}
+
+func (t *target) walk(b, records []byte, next record.Offset) error {
+	firstOffset, firstTime := int64(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint64(b[27:]))
+	appended, newest := b[22]&attrAppend != 0, int64(binary.BigEndian.Uint64(b[35:]))
+	w := recordWalk{b: records}
+	before := *t
+	for n := int32(binary.BigEndian.Uint32(b[57:])); n > 0; n-- {
+		end := w.number()
+		end += int64(w.at)
+		w.at++ // attributes: none is used
+		time, offset := firstTime+w.number(), firstOffset+w.number()
+		r := record.Record{Offset: offset, Timestamp: time}
+		r.Key, r.Value = w.bytes(), w.bytes()
+		if headers := w.number(); headers != 0 {
+			r.Headers = t.walkHeaders(&w, headers)
+		}
+		if w.failed || int64(w.at) != end {
+			*t = before
+			return sarama.ErrInsufficientData
+		}
+		if offset < next {
+			continue
+		}
+		if appended {
+			r.Timestamp = newest
+		}
+		t.bytes += len(r.Key) + len(r.Value)
+		t.records = append(t.records, r)
+	}
+	return nil
+}
+
+func (t *target) walkHeaders(w *recordWalk, count int64) []record.Header {
+	from := len(t.headers)
+	for ; count > 0 && !w.failed; count-- {
+		t.headers = append(t.headers, record.Header{Key: w.bytes(), Value: w.bytes()})
+	}
+	return t.headers[from:len(t.headers):len(t.headers)]
+}
+
+// recordWalk goes through the fields of records. After the first that is not there, failed is true and all else is empty.
+type recordWalk struct {
+	b      []byte
+	at     int
+	failed bool
+}
+
+// number reads a zigzag varint. Most have one byte.
+func (w *recordWalk) number() int64 {
+	if w.at < len(w.b) && w.b[w.at] < 0x80 {
+		v := w.b[w.at]
+		w.at++
+		return int64(v>>1) ^ -int64(v&1)
+	}
+	return w.long()
+}
+
+func (w *recordWalk) long() int64 {
+	if w.at > len(w.b) {
+		w.failed = true
+		return 0
+	}
+	v, n := binary.Varint(w.b[w.at:])
+	if n <= 0 {
+		w.failed, w.at = true, len(w.b)
+		return 0
+	}
+	w.at += n
+	return v
+}
+
+// bytes reads a length and as many bytes; nil for null.
+func (w *recordWalk) bytes() []byte {
+	n := w.number()
+	switch {
+	case n == -1:
+		return nil
+	case n < 0 || n > int64(len(w.b)-w.at):
+		w.failed, w.at = true, len(w.b)
+		return nil
+	}
+	from := w.at
+	w.at += int(n)
+	return w.b[from:w.at:w.at]
+}
