@@ -17,6 +17,7 @@ func Page(c *results.Comparison, picture string) string {
 	p.line("Written by `go run ./bench report` from the figures of `go run ./bench run`; do not edit. [How it is measured](../bench/README.md).\n")
 	p.setup()
 	p.cpu(picture)
+	p.goals()
 	p.costs()
 	p.recoveries()
 	p.latencies()

@@ -52,6 +52,7 @@ type Workload struct {
 	Records uint64 // preloaded; for Latency those of the measured time follow from the rate
 	Stream  clicks.Stream
 	Commit  time.Duration
+	Linger  time.Duration // of our side: an epoch may end early, this long after the one before; 0: never
 	// Session is the session timeout of both sides. Its length decides how long a killed member is waited for.
 	Session     time.Duration
 	AtLeastOnce bool
@@ -148,6 +149,7 @@ func others() []Workload {
 			More: restart[1:], Default: true},
 		{ID: "L1", Title: "passthrough, commits of 100 ms", Kind: Latency, Job: Passthrough, Cells: paced[:1], More: paced[1:], Default: true},
 		{ID: "L1f", Title: "passthrough, commits of 10 ms", Kind: Latency, Job: Passthrough, Commit: 10 * time.Millisecond, Cells: paced},
+		{ID: "L1a", Title: "passthrough, commits of 10 ms, ours as soon as all is done", Kind: Latency, Job: Passthrough, Commit: 10 * time.Millisecond, Linger: 5 * time.Millisecond, Cells: paced},
 	}
 	for _, partitions := range []int{1, 4, 16, 64} {
 		list = append(list, Workload{ID: fmt.Sprintf("S%d", partitions), Title: fmt.Sprintf("count per user and minute, 10 k users, %d partitions", partitions), Kind: Backlog, Job: Count,
