@@ -80,6 +80,18 @@ func (c *Client) CreateTopic(ctx context.Context, topic string, partitions int32
 	return nil
 }
 
+// AddPartitions gives a topic more partitions, so that it has this many.
+func (c *Client) AddPartitions(ctx context.Context, topic string, partitions int32) error {
+	answers, err := c.adm.UpdatePartitions(ctx, int(partitions), topic)
+	if err == nil {
+		err = answers.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("give topic %s %d partitions: %w", topic, partitions, err)
+	}
+	return nil
+}
+
 // DeleteTopic deletes a topic.
 func (c *Client) DeleteTopic(ctx context.Context, topic string) error {
 	if _, err := c.adm.DeleteTopic(ctx, topic); err != nil {

@@ -64,8 +64,8 @@ func (s *site) connect(limit time.Duration) *site {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(client.Close)
 	s.ctx, s.client = ctx, client
+	s.t.Cleanup(func() { s.client.Close() })
 	return s
 }
 

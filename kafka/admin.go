@@ -78,7 +78,7 @@ func (c *Client) checkTopic(ctx context.Context, admin sarama.ClusterAdmin, spec
 	}
 	if n != spec.Partitions {
 		return fmt.Errorf("internal topic %s has %d partitions, the job needs %d: the partition count of an input has changed, or another job has this application_id; "+
-			"to start over with the new count, give the job a new application_id, or stop all replicas and delete the application's internal topics and state directories", spec.Name, n, spec.Partitions)
+			"to start over with the new count, give the job a new application_id, or stop all replicas and delete the application's internal topics, consumer group and state directories", spec.Name, n, spec.Partitions)
 	}
 	var found []sarama.ConfigEntry
 	if err := retry(ctx, func() (err error) {
