@@ -45,11 +45,11 @@ func (c *Client) EnsureTopic(ctx context.Context, spec TopicSpec) (created bool,
 	})
 	switch {
 	case err != nil:
-		return false, reaction(fmt.Sprintf("create topic %s with %d partitions, replication factor %d, %v", spec.Name, spec.Partitions, spec.Replication, spec.Config), err)
+		return false, reaction(fmt.Sprintf("create topic %s with %d partitions, replication factor %d, %v", spec.Name, spec.Partitions, spec.Replication, spec.Config), c.config.denied(err, "Create", spec.Name))
 	case created:
 		return true, c.awaitTopic(ctx, spec)
 	}
-	return false, checkTopic(ctx, admin, spec, found)
+	return false, c.checkTopic(ctx, admin, spec, found)
 }
 
 func createTopic(admin sarama.ClusterAdmin, name string, detail *sarama.TopicDetail) error {
@@ -83,7 +83,7 @@ func (c *Client) awaitTopic(ctx context.Context, spec TopicSpec) error {
 }
 
 // checkTopic holds a topic that exists, with n partitions, against what it must be.
-func checkTopic(ctx context.Context, admin sarama.ClusterAdmin, spec TopicSpec, n int32) error {
+func (c *Client) checkTopic(ctx context.Context, admin sarama.ClusterAdmin, spec TopicSpec, n int32) error {
 	if n != spec.Partitions {
 		return fmt.Errorf("internal topic %s has %d partitions, the job needs %d: the partition count of an input has changed, or another job has this application_id; "+
 			"to start over with the new count, give the job a new application_id, or stop all replicas and delete the application's internal topics, consumer group and state directories", spec.Name, n, spec.Partitions)
@@ -93,7 +93,7 @@ func checkTopic(ctx context.Context, admin sarama.ClusterAdmin, spec TopicSpec, 
 		found, err = admin.DescribeConfig(sarama.ConfigResource{Type: sarama.TopicResource, Name: spec.Name, ConfigNames: slices.Sorted(maps.Keys(spec.Config))})
 		return err
 	}); err != nil {
-		return reaction("read the configuration of "+spec.Name, err)
+		return reaction("read the configuration of "+spec.Name, c.config.denied(err, "DescribeConfigs", spec.Name))
 	}
 	for _, e := range found {
 		want, ok := spec.Config[e.Name]
@@ -147,7 +147,7 @@ func (c *Client) StableOffsets(ctx context.Context, tps []record.TopicPartition)
 		return err
 	})
 	if err != nil {
-		return nil, reaction("read the offsets of group "+c.config.Group, err)
+		return nil, reaction("read the offsets of group "+c.config.Group, c.config.denied(err, "Describe", topicsOf(tps)...))
 	}
 	return result, nil
 }
@@ -197,7 +197,7 @@ func (c *Client) offset(ctx context.Context, tp record.TopicPartition, which int
 		return err
 	})
 	if err != nil {
-		return 0, reaction("read the offsets of "+tp.String(), err)
+		return 0, reaction("read the offsets of "+tp.String(), c.config.denied(err, "Describe", tp.Topic))
 	}
 	return offset, nil
 }
@@ -214,7 +214,7 @@ func (c *Client) TopicID(ctx context.Context, tp record.TopicPartition) (id stri
 		return err
 	})
 	if err != nil {
-		return "", reaction("look for topic "+tp.Topic, err)
+		return "", reaction("look for topic "+tp.Topic, c.config.denied(err, "Describe", tp.Topic))
 	}
 	return id, nil
 }
@@ -247,7 +247,7 @@ func (c *Client) Purge(topic string, before map[int32]record.Offset) error {
 		return err
 	}
 	if err := admin.DeleteRecords(topic, before); err != nil {
-		return reaction("purge "+topic, err)
+		return reaction("purge "+topic, c.config.denied(err, "Delete", topic))
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (m *Membership) Run(ctx context.Context) error {
 			return fmt.Errorf("group %s: %w: %s", m.client.config.Group, eos.ErrIdentity, m.client.config.InstanceID)
 		case configuration:
 			if !member {
-				return reaction("join group "+m.client.config.Group, err)
+				return reaction("join group "+m.client.config.Group, m.client.config.denied(err, "Describe", m.topics...))
 			}
 		}
 		m.listener.Lost(err)
