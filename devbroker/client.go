@@ -33,15 +33,15 @@ type Record struct {
 }
 
 // NewClient returns a client for the brokers at addr, host:port separated by commas. It connects at first use. The
-// caller closes it.
-func NewClient(addr string) (*Client, error) {
-	c, err := kgo.NewClient(
+// caller closes it. more is for brokers that want a login.
+func NewClient(addr string, more ...kgo.Opt) (*Client, error) {
+	c, err := kgo.NewClient(append(more,
 		kgo.SeedBrokers(strings.Split(addr, ",")...),
 		kgo.RecordPartitioner(chosenPartition()),
 		kgo.ProducerLinger(0),
 		// Tests move leaders and cut connections; the default would look for new leaders after five seconds only.
 		kgo.MetadataMinAge(50*time.Millisecond),
-	)
+	)...)
 	if err != nil {
 		return nil, fmt.Errorf("test client for %s: %w", addr, err)
 	}

@@ -40,7 +40,7 @@ func (s *site) addPartitions(topic string, partitions int32) {
 		ends, err := s.client.EndOffsets(s.ctx, topic)
 		return err == nil && len(ends) == int(partitions)
 	})
-	client, err := devbroker.NewClient(s.addr) // the old one writes to the partitions that it knows, for minutes
+	client, err := devbroker.NewClient(s.addr, s.login...) // the old one writes to the partitions that it knows, for minutes
 	if err != nil {
 		s.t.Fatal(err)
 	}
