@@ -45,7 +45,7 @@ func (r *replica) watchPartitions(ctx context.Context, plan *topology.Plan, know
 		for _, topic := range topics {
 			if n := found[topic]; n != known.of(topic) {
 				r.obs.Warn("MR2011", "a topic's number of partitions has changed; records of the new partitions are not read. "+
-					"A stateless job takes them up at its next start; a job with state needs a new application_id, or its internal topics and state directories deleted while all replicas are stopped",
+					"A stateless job takes them up at its next start; a job with state needs a new application_id, or its internal topics, consumer group and state directories deleted while all replicas are stopped",
 					"topic", topic, "partitions", n, "known", known.of(topic))
 			}
 		}

@@ -119,6 +119,9 @@ func findTopics(ctx context.Context, c *kafka.Client, plan *topology.Plan, s con
 			}
 		}
 	}
+	if err := sameCounts(c, plan, t, s); err != nil {
+		return t, nil, err
+	}
 	for _, spec := range internalTopics(plan, t, int16(s.State.Changelog.ReplicationFactor)) {
 		if _, err := c.EnsureTopic(ctx, spec); err != nil {
 			return t, nil, err

@@ -33,15 +33,15 @@ type Record struct {
 }
 
 // NewClient returns a client for the brokers at addr, host:port separated by commas. It connects at first use. The
-// caller closes it.
-func NewClient(addr string) (*Client, error) {
-	c, err := kgo.NewClient(
+// caller closes it. more is for brokers that want a login.
+func NewClient(addr string, more ...kgo.Opt) (*Client, error) {
+	c, err := kgo.NewClient(append(more,
 		kgo.SeedBrokers(strings.Split(addr, ",")...),
 		kgo.RecordPartitioner(chosenPartition()),
 		kgo.ProducerLinger(0),
 		// Tests move leaders and cut connections; the default would look for new leaders after five seconds only.
 		kgo.MetadataMinAge(50*time.Millisecond),
-	)
+	)...)
 	if err != nil {
 		return nil, fmt.Errorf("test client for %s: %w", addr, err)
 	}
@@ -76,6 +76,18 @@ func (c *Client) CreateTopic(ctx context.Context, topic string, partitions int32
 	}
 	if _, err := c.adm.CreateTopic(ctx, partitions, 1, byPointer, topic); err != nil {
 		return fmt.Errorf("create topic %s: %w", topic, err)
+	}
+	return nil
+}
+
+// AddPartitions gives a topic more partitions, so that it has this many.
+func (c *Client) AddPartitions(ctx context.Context, topic string, partitions int32) error {
+	answers, err := c.adm.UpdatePartitions(ctx, int(partitions), topic)
+	if err == nil {
+		err = answers.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("give topic %s %d partitions: %w", topic, partitions, err)
 	}
 	return nil
 }

@@ -72,11 +72,14 @@ func (l line) number(field string) int64 {
 }
 
 // lines returns the complete log lines with this message.
-func (l *logs) lines(message string) []line {
+func (l *logs) lines(message string) []line { return l.linesWith("msg", message) }
+
+// linesWith returns the complete log lines that have this text in a field.
+func (l *logs) linesWith(field, value string) []line {
 	var found []line
 	for text := range strings.SplitSeq(l.String(), "\n") {
 		var parsed line
-		if json.Unmarshal([]byte(text), &parsed) == nil && parsed.text("msg") == message {
+		if json.Unmarshal([]byte(text), &parsed) == nil && parsed.text(field) == value {
 			found = append(found, parsed)
 		}
 	}

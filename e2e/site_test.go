@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"millrace/devbroker"
 )
 
@@ -21,6 +23,7 @@ type site struct {
 	broker *devbroker.Broker // nil: a real Kafka
 	inside bool              // topics are created inside the broker, since the client may not log in
 	client *devbroker.Client
+	login  []kgo.Opt // of the client
 	addr   string
 }
 
@@ -60,12 +63,12 @@ func (s *site) connect(limit time.Duration) *site {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	s.t.Cleanup(cancel)
-	client, err := devbroker.NewClient(s.addr)
+	client, err := devbroker.NewClient(s.addr, s.login...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(client.Close)
 	s.ctx, s.client = ctx, client
+	s.t.Cleanup(func() { s.client.Close() })
 	return s
 }
 

@@ -33,24 +33,35 @@ func (c *Client) EnsureTopic(ctx context.Context, spec TopicSpec) (created bool,
 	for k, v := range spec.Config {
 		entries[k] = &v
 	}
+	found := int32(0)
 	err = retry(ctx, func() error {
-		err := admin.CreateTopic(spec.Name, &sarama.TopicDetail{NumPartitions: spec.Partitions, ReplicationFactor: spec.Replication, ConfigEntries: entries}, false)
-		var t *sarama.TopicError
-		if errors.As(err, &t) {
-			if errors.Is(t.Err, sarama.ErrTopicAlreadyExists) {
-				return sarama.ErrTopicAlreadyExists
-			}
-			return fmt.Errorf("%w: %s", t.Err, text(t.ErrMsg))
+		err := createTopic(admin, spec.Name, &sarama.TopicDetail{NumPartitions: spec.Partitions, ReplicationFactor: spec.Replication, ConfigEntries: entries})
+		if created = err == nil; errors.Is(err, sarama.ErrTopicAlreadyExists) {
+			// A topic whose deletion is under way, which takes its time with ZooKeeper, exists and is unknown: it is created
+			// once it is gone.
+			found, err = c.Partitions(spec.Name)
 		}
 		return err
 	})
 	switch {
-	case err == nil:
+	case err != nil:
+		return false, reaction(fmt.Sprintf("create topic %s with %d partitions, replication factor %d, %v", spec.Name, spec.Partitions, spec.Replication, spec.Config), c.config.denied(err, "Create", spec.Name))
+	case created:
 		return true, c.awaitTopic(ctx, spec)
-	case errors.Is(err, sarama.ErrTopicAlreadyExists):
-		return false, c.checkTopic(ctx, admin, spec)
 	}
-	return false, reaction(fmt.Sprintf("create topic %s with %d partitions, replication factor %d, %v", spec.Name, spec.Partitions, spec.Replication, spec.Config), err)
+	return false, c.checkTopic(ctx, admin, spec, found)
+}
+
+func createTopic(admin sarama.ClusterAdmin, name string, detail *sarama.TopicDetail) error {
+	err := admin.CreateTopic(name, detail, false)
+	var t *sarama.TopicError
+	switch {
+	case !errors.As(err, &t):
+		return err
+	case errors.Is(t.Err, sarama.ErrTopicAlreadyExists):
+		return t.Err
+	}
+	return fmt.Errorf("%w: %s", t.Err, text(t.ErrMsg))
 }
 
 func text(s *string) string {
@@ -71,21 +82,18 @@ func (c *Client) awaitTopic(ctx context.Context, spec TopicSpec) error {
 	})
 }
 
-func (c *Client) checkTopic(ctx context.Context, admin sarama.ClusterAdmin, spec TopicSpec) error {
-	var n int32
-	if err := retry(ctx, func() (err error) { n, err = c.Partitions(spec.Name); return err }); err != nil {
-		return err
-	}
+// checkTopic holds a topic that exists, with n partitions, against what it must be.
+func (c *Client) checkTopic(ctx context.Context, admin sarama.ClusterAdmin, spec TopicSpec, n int32) error {
 	if n != spec.Partitions {
 		return fmt.Errorf("internal topic %s has %d partitions, the job needs %d: the partition count of an input has changed, or another job has this application_id; "+
-			"to start over with the new count, give the job a new application_id, or stop all replicas and delete the application's internal topics and state directories", spec.Name, n, spec.Partitions)
+			"to start over with the new count, give the job a new application_id, or stop all replicas and delete the application's internal topics, consumer group and state directories", spec.Name, n, spec.Partitions)
 	}
 	var found []sarama.ConfigEntry
 	if err := retry(ctx, func() (err error) {
 		found, err = admin.DescribeConfig(sarama.ConfigResource{Type: sarama.TopicResource, Name: spec.Name, ConfigNames: slices.Sorted(maps.Keys(spec.Config))})
 		return err
 	}); err != nil {
-		return reaction("read the configuration of "+spec.Name, err)
+		return reaction("read the configuration of "+spec.Name, c.config.denied(err, "DescribeConfigs", spec.Name))
 	}
 	for _, e := range found {
 		want, ok := spec.Config[e.Name]
@@ -139,7 +147,7 @@ func (c *Client) StableOffsets(ctx context.Context, tps []record.TopicPartition)
 		return err
 	})
 	if err != nil {
-		return nil, reaction("read the offsets of group "+c.config.Group, err)
+		return nil, reaction("read the offsets of group "+c.config.Group, c.config.denied(err, "Describe", topicsOf(tps)...))
 	}
 	return result, nil
 }
@@ -189,7 +197,7 @@ func (c *Client) offset(ctx context.Context, tp record.TopicPartition, which int
 		return err
 	})
 	if err != nil {
-		return 0, reaction("read the offsets of "+tp.String(), err)
+		return 0, reaction("read the offsets of "+tp.String(), c.config.denied(err, "Describe", tp.Topic))
 	}
 	return offset, nil
 }
@@ -206,7 +214,7 @@ func (c *Client) TopicID(ctx context.Context, tp record.TopicPartition) (id stri
 		return err
 	})
 	if err != nil {
-		return "", reaction("look for topic "+tp.Topic, err)
+		return "", reaction("look for topic "+tp.Topic, c.config.denied(err, "Describe", tp.Topic))
 	}
 	return id, nil
 }
@@ -239,7 +247,7 @@ func (c *Client) Purge(topic string, before map[int32]record.Offset) error {
 		return err
 	}
 	if err := admin.DeleteRecords(topic, before); err != nil {
-		return reaction("purge "+topic, err)
+		return reaction("purge "+topic, c.config.denied(err, "Delete", topic))
 	}
 	return nil
 }

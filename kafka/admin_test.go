@@ -58,6 +58,23 @@ func TestATopicThatCannotBeCreatedSaysWhy(t *testing.T) {
 	}
 }
 
+// Brokers with ZooKeeper delete a topic long after they said so: meanwhile it cannot be created, and nobody knows it.
+func TestATopicThatIsBeingDeletedIsCreatedAfterwards(t *testing.T) {
+	b := faultyBench(t, 1)
+	c := b.connect(b.config())
+	const alreadyExists = 36
+	b.broker.Fail(devbroker.CreateTopics, 2, alreadyExists)
+	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+	defer cancel()
+	spec := TopicSpec{Name: b.name + ".changelog", Partitions: 3, Replication: 1, Config: compacted}
+	if created, err := c.EnsureTopic(ctx, spec); err != nil || !created {
+		t.Fatalf("created %v, %v", created, err)
+	}
+	if n, err := c.Partitions(spec.Name); err != nil || n != 3 {
+		t.Errorf("%d partitions, %v", n, err)
+	}
+}
+
 func TestCreationSurvivesABusyCluster(t *testing.T) {
 	b := faultyBench(t, 3)
 	c := b.connect(b.config())

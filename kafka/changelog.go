@@ -48,7 +48,7 @@ func (r *Reader) Read(ctx context.Context, from record.Offset) (b record.Batch, 
 		return err
 	})
 	if err != nil {
-		return b, reaction(fmt.Sprintf("read %s at offset %d", r.tp, from), err)
+		return b, reaction(fmt.Sprintf("read %s at offset %d", r.tp, from), r.client.config.denied(err, "Read", r.tp.Topic))
 	}
 	return b, nil
 }

@@ -36,7 +36,7 @@ func (c *Client) Existing(topics []string) (map[string]int32, error) {
 		case err == nil:
 			found[t.Name] = int32(len(t.Partitions))
 		case kindOf(err) == configuration:
-			return nil, reaction("look for topic "+t.Name, err)
+			return nil, reaction("look for topic "+t.Name, c.config.denied(err, "Describe", t.Name))
 		}
 	}
 	return found, nil

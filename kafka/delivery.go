@@ -106,7 +106,7 @@ func (d *delivery) send() error {
 			b, err := d.leader(s.to)
 			if err != nil {
 				if kindOf(err) != retriable {
-					return fmt.Errorf("%s: %w", s.to, err)
+					return fmt.Errorf("%s: %w", s.to, d.producer.client.config.denied(err, "Write", s.to.Topic))
 				}
 				s.fail(err)
 				continue
@@ -173,7 +173,7 @@ func (d *delivery) take(a answer) error {
 			s.stream.fail(err) // an out-of-order batch is the echo of the failed one before it
 			d.producer.ready = false
 		default:
-			return fmt.Errorf("%s: %w", s.stream.to, err)
+			return fmt.Errorf("%s: %w", s.stream.to, d.producer.client.config.denied(err, "Write", s.stream.to.Topic))
 		}
 	}
 	return nil

@@ -167,7 +167,7 @@ func (f *Fetcher) unknown(s *fetchSource, err error) {
 	s.stale = true
 	switch {
 	case kindOf(err) == configuration:
-		f.fail(s, reaction("find the leader of "+s.tp.String(), err))
+		f.fail(s, reaction("find the leader of "+s.tp.String(), f.client.config.denied(err, "Describe", s.tp.Topic)))
 	case !errors.Is(err, sarama.ErrUnknownTopicOrPartition):
 		s.missing = time.Time{}
 	case s.missing.IsZero():

@@ -123,7 +123,7 @@ func (l *brokerLoop) failed(t turn, err error) {
 	for _, s := range t.sources {
 		switch {
 		case kindOf(err) == configuration:
-			l.fetcher.fail(s, reaction("fetch "+s.tp.String(), err))
+			l.fetcher.fail(s, reaction("fetch "+s.tp.String(), l.fetcher.client.config.denied(err, "Read", s.tp.Topic)))
 		case errors.Is(err, errUnreadable): // by whose batch is found out one by one
 			l.strike(s, fmt.Errorf("%w (%w)", errDamaged, err))
 		default:
@@ -156,7 +156,7 @@ func (l *brokerLoop) take(s *fetchSource, block *sarama.FetchResponseBlock) {
 	case errors.Is(err, sarama.ErrOffsetOutOfRange):
 		l.outOfRange(s)
 	case kindOf(err) == configuration:
-		l.fetcher.fail(s, reaction("fetch "+s.tp.String(), err))
+		l.fetcher.fail(s, reaction("fetch "+s.tp.String(), l.fetcher.client.config.denied(err, "Read", s.tp.Topic)))
 	default:
 		l.fetcher.lose(s)
 	}

@@ -107,6 +107,7 @@ func (m *Membership) Run(ctx context.Context) error {
 			member = true
 		}
 		m.session = nil
+		err = m.client.config.denied(err, "Describe", m.topics...)
 		switch kindOf(err) {
 		case identity:
 			return fmt.Errorf("group %s: %w: %s", m.client.config.Group, eos.ErrIdentity, m.client.config.InstanceID)

@@ -19,7 +19,7 @@ func (p *Producer) CommitOffsets(ctx context.Context, offsets []eos.InputOffset,
 	}
 	if err := p.addOffsets(ctx); err != nil {
 		p.ready = false
-		return reaction("add offsets to the transaction", err)
+		return reaction("add offsets to the transaction", p.client.config.denied(err, ""))
 	}
 	crash.At("commit.offsets_added")
 	err := p.membership.underGeneration(ctx, func(m member) error {
@@ -92,7 +92,7 @@ func (p *Producer) txnOffsetCommit(b *sarama.Broker, offsets []eos.InputOffset, 
 	if err != nil {
 		return err
 	}
-	return asError(worst(response.Topics))
+	return p.client.config.denied(asError(worst(response.Topics)), "Read", refused(response.Topics)...)
 }
 
 func (p *Producer) offsetCommit(b *sarama.Broker, offsets []eos.InputOffset, m member) error {
@@ -105,10 +105,10 @@ func (p *Producer) offsetCommit(b *sarama.Broker, offsets []eos.InputOffset, m m
 	if err != nil {
 		return err
 	}
-	for _, partitions := range response.Errors {
+	for topic, partitions := range response.Errors {
 		for _, code := range partitions {
 			if err := asError(code); err != nil {
-				return err
+				return p.client.config.denied(err, "Read", topic)
 			}
 		}
 	}

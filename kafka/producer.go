@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"millrace/crash"
@@ -93,7 +94,7 @@ func (p *Producer) Fence(ctx context.Context) error {
 		return response.Err, nil
 	})
 	if err != nil {
-		return reaction("take a producer epoch", err)
+		return reaction("take a producer epoch", p.client.config.denied(err, ""))
 	}
 	p.sequences = map[record.TopicPartition]int32{}
 	p.ready = true
@@ -180,14 +181,17 @@ func (p *Producer) addPartitions(ctx context.Context, streams []*stream) error {
 	if len(topics) == 0 {
 		return nil
 	}
-	return p.coordinated(ctx, "add_partitions_to_txn", func(b *sarama.Broker) (sarama.KError, error) {
+	var answers map[string][]*sarama.PartitionError
+	err := p.coordinated(ctx, "add_partitions_to_txn", func(b *sarama.Broker) (sarama.KError, error) {
 		response, err := b.AddPartitionsToTxn(&sarama.AddPartitionsToTxnRequest{Version: 3, TransactionalID: *p.transactionalID(),
 			ProducerID: p.id, ProducerEpoch: p.epoch, TopicPartitions: topics})
 		if err != nil {
 			return sarama.ErrNoError, err
 		}
-		return worst(response.Errors), nil
+		answers = response.Errors
+		return worst(answers), nil
 	})
+	return p.client.config.denied(err, "Write", refused(answers)...)
 }
 
 // worst picks the answer that decides: OPERATION_NOT_ATTEMPTED stands beside the one that says why, and of two failures
@@ -207,6 +211,18 @@ func worst(errs map[string][]*sarama.PartitionError) sarama.KError {
 	return code
 }
 
+// refused lists the topics to which access is denied.
+func refused(errs map[string][]*sarama.PartitionError) []string {
+	var topics []string
+	for topic, partitions := range errs {
+		if slices.ContainsFunc(partitions, func(e *sarama.PartitionError) bool { return e.Err == sarama.ErrTopicAuthorizationFailed }) {
+			topics = append(topics, topic)
+		}
+	}
+	slices.Sort(topics)
+	return topics
+}
+
 // Commit implements eos.Producer. Repeating EndTxn is safe: the brokers answer the same for a transaction that is
 // already committed, and Begin takes a new epoch after any repetition, since that only follows a fault.
 func (p *Producer) Commit(ctx context.Context) error {
@@ -223,7 +239,7 @@ func (p *Producer) Commit(ctx context.Context) error {
 	})
 	if err != nil {
 		p.ready = false
-		return reaction("end the transaction", err)
+		return reaction("end the transaction", p.client.config.denied(err, ""))
 	}
 	return nil
 }

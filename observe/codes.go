@@ -36,7 +36,7 @@ var Codes = []Code{
 		"Give the job the permission Delete on topics with the prefix of its application_id; the field `cause` says what the broker answered."},
 	{"MR2011", "partitions changed",
 		"An input topic has another number of partitions than at the start. Records of the new partitions are not read: keys would be in other tasks than their state.",
-		"Restart a stateless job. A job with state needs a new application_id, or its internal topics and state directories deleted while all replicas are stopped."},
+		"Restart a stateless job. A job with state needs a new application_id, or its internal topics, consumer group and state directories deleted while all replicas are stopped."},
 	{"MR3001", "state disk is nearly full",
 		"The disk of state.dir has little space left. Processing stops before it runs out.",
 		"Enlarge the volume, or shorten retention or ttl."},

@@ -105,6 +105,7 @@ func (o *Observer) Aborted(result string, err error) {
 
 // Recovering reports that work goes back to the last committed position after cause; attempt counts from 1.
 func (o *Observer) Recovering(cause error, attempt int) {
+	o.failing()
 	o.warn(zapcore.WarnLevel, codeOf(cause, "MR2005"), "recovering", cause, zap.Int("attempt", attempt))
 }
 

@@ -86,8 +86,11 @@ func (o *Observer) readiness() checks {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := o.restoringNow()
-	restored := check{"restored", o.life.ready && n == 0, ""}
-	if !restored.OK {
+	restored := check{"restored", o.life.ready && n == 0 && !o.life.failing, ""}
+	switch {
+	case o.life.failing && n == 0:
+		restored.Note = "work has failed and starts anew; the log says why"
+	case !restored.OK:
 		restored.Note = fmt.Sprintf("%d stores are restoring; see /v1/restore", n)
 	}
 	committed := check{"committed", !o.commits.at.IsZero(), ""}

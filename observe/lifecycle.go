@@ -92,7 +92,7 @@ func (o *Observer) Assigned(active []record.TaskID, generation int32, took time.
 	}
 	o.life.active, o.life.generation, o.life.joined, o.life.lost = next, generation, true, false
 	if len(next) == 0 {
-		o.life.ready = true // nothing to restore
+		o.life.ready, o.life.failing = true, false // there is nothing to do
 	}
 	o.life.quiet = now
 	o.mu.Unlock()
@@ -172,8 +172,16 @@ func (o *Observer) Warn(code, message string, fields ...any) {
 	o.warn(zapcore.WarnLevel, code, message, nil, o.pairs(fields)...)
 }
 
+// failing notes that something does not work any more. Ready tells when all of it works again.
+func (o *Observer) failing() {
+	o.mu.Lock()
+	o.life.failing = true
+	o.mu.Unlock()
+}
+
 // TaskFailed reports a task that cannot go on.
 func (o *Observer) TaskFailed(task record.TaskID, err error) {
+	o.failing()
 	o.warn(zapcore.ErrorLevel, codeOf(err, "MR4002"), "task failed", err, zap.String("task", task.String()))
 }
 

@@ -63,6 +63,7 @@ type life struct {
 	started    time.Time
 	joined     bool
 	ready      bool // all assigned stores are restored
+	failing    bool // work has failed, and not all of it runs again
 	draining   bool
 	reachable  bool // a broker answered last
 	generation int32

@@ -134,7 +134,7 @@ func (o *Observer) Restored(task record.TaskID, store string, reused bool, repla
 func (o *Observer) Ready(tasks int, took time.Duration) {
 	now := o.opt.Clock()
 	o.mu.Lock()
-	o.life.ready, o.life.quiet = true, now
+	o.life.ready, o.life.failing, o.life.quiet = true, false, now
 	var stores, reused, replayed int64
 	for _, r := range o.restores {
 		if !r.done || r.told {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"millrace/record"
 )
@@ -157,7 +158,7 @@ func (m *Manager) lose(cause error) {
 	for _, id := range m.tasks() {
 		m.suspend(id)
 	}
-	m.fenced, m.ready = false, false
+	m.fenced, m.ready, m.assignedAt = false, false, time.Time{} // nothing to do is no readiness as long as nobody says so
 	if len(lost) > 0 {
 		m.options.Listener.Revoked(lost, true)
 	}

@@ -162,6 +162,12 @@ func TestLostTasksKeepTheirStates(t *testing.T) {
 	}
 	b.until(t, "lost", func() bool { return slices.Equal(b.revoked, []string{"0_0", "0_1", "lost"}) })
 	b.await("both states are kept", func() bool { return len(b.manager.kept) == 2 && len(b.manager.closing) == 0 })
+	b.await("a look", func() bool { b.manager.look(); return true })
+	b.note(func() {
+		if last := b.states[len(b.states)-1]; last != "rebalancing" {
+			t.Errorf("state %s without an assignment", last)
+		}
+	})
 	b.restored()
 	b.assign(0)
 	b.committedUpTo(0)

@@ -1,26 +1,29 @@
 #!/usr/bin/env bash
-# A real Apache Kafka broker for tests: one node, KRaft, broker and controller in one process.
+# A real Apache Kafka broker for tests: one node, KRaft, broker and controller in one process. Before 3.3 there is no KRaft
+# that is ready for use: such a broker has a ZooKeeper beside it.
 #
 #   kafka.sh start DIR [PORT]   start it, wait until it answers, print its host:port
 #   kafka.sh stop DIR           stop it; what it stored stays in DIR, a later start goes on there
 #
-# PORT 0 takes a free port (default 9092); the next port is the controller's. Only the address goes to stdout.
+# PORT 0 takes a free port (default 9092); the next port is the controller's or ZooKeeper's. Only the address goes to stdout.
+#   MILLRACE_KAFKA_VERSION=2.5.1      this version instead of 4.4.0, from Maven (or, from 3.7 on, docker)
+#   MILLRACE_KAFKA_PROPERTIES=FILE    more lines for the broker's server.properties; they win over this script's own
 # The first of these that the machine has is used:
 #   MILLRACE_KAFKA=host:port    a broker that runs already; it is never stopped by this script
-#   KAFKA_HOME=/path            an unpacked Kafka 4 distribution, with a JDK 17 or newer
+#   KAFKA_HOME=/path            an unpacked Kafka 4 distribution, with a JDK 17 or newer; not if a version is asked for
 #   java 17+ and mvn            jars by scripts/kafka/pom.xml, in Maven's own repository
 #   docker                      the image apache/kafka, when an engine answers
 # Exit codes: 0 it answers, 1 it was started but does not answer, 2 wrong usage, 3 this machine cannot run Kafka.
 set -euo pipefail
 
-readonly version=4.4.0
+readonly version=${MILLRACE_KAFKA_VERSION:-4.4.0}
 readonly heap=${MILLRACE_KAFKA_HEAP:-768m}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 say() { echo "kafka.sh: $*" >&2; }
 
 usage() {
-  sed -n '2,14p' "${BASH_SOURCE[0]}" | sed 's/^# \{0,1\}//' >&2
+  sed -n '2,17p' "${BASH_SOURCE[0]}" | sed 's/^# \{0,1\}//' >&2
   exit 2
 }
 
@@ -59,14 +62,31 @@ java_is_new_enough() {
   [[ ${major:-0} -ge 17 ]]
 }
 
-# properties DIR PORT BIND: the settings that let one node be a whole cluster, and let tests end groups quickly.
-properties() {
+needs_zookeeper() { [[ $version =~ ^(2\.|3\.[0-2]\.) ]]; }
+
+# roles PORT BIND: the settings that differ between KRaft and ZooKeeper.
+roles() {
+  if needs_zookeeper; then
+    cat <<P
+broker.id=1
+zookeeper.connect=127.0.0.1:$(($1 + 1))
+listeners=PLAINTEXT://$2:$1
+P
+    return
+  fi
   cat <<P
 process.roles=broker,controller
 node.id=1
-controller.quorum.voters=1@127.0.0.1:$(($2 + 1))
+controller.quorum.voters=1@127.0.0.1:$(($1 + 1))
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://$3:$2,CONTROLLER://$3:$(($2 + 1))
+listeners=PLAINTEXT://$2:$1,CONTROLLER://$2:$(($1 + 1))
+P
+}
+
+# properties DIR PORT BIND: the settings that let one node be a whole cluster, and let tests end groups quickly.
+properties() {
+  roles "$2" "$3"
+  cat <<P
 advertised.listeners=PLAINTEXT://127.0.0.1:$2
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs=$1
@@ -82,6 +102,7 @@ group.min.session.timeout.ms=1000
 log.retention.ms=-1
 auto.create.topics.enable=false
 P
+  [[ -z ${MILLRACE_KAFKA_PROPERTIES:-} ]] || cat "$MILLRACE_KAFKA_PROPERTIES"
 }
 
 new_cluster_id() { head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '='; }
@@ -123,17 +144,32 @@ maven_classpath() {
   if [[ ! -s $file || ! -e $(cut -d: -f1 "$file") ]]; then
     mkdir -p "$cache"
     say "fetching Kafka $version with Maven (once)"
-    timeout 600 mvn -q -B -Dstyle.color=never -f "$here/kafka/pom.xml" dependency:build-classpath \
+    timeout 600 mvn -q -B -Dstyle.color=never -f "$here/kafka/pom.xml" "-Dkafka.version=$version" dependency:build-classpath \
       -Dmdep.outputFile="$file.$$" >&2 </dev/null || return 1
     mv "$file.$$" "$file"
   fi
   echo "$file"
 }
 
+# start_zookeeper DIR PORT CLASSPATH_FILE: the broker retries until it answers.
+start_zookeeper() {
+  cat >"$1/zookeeper.properties" <<P
+dataDir=$1/zookeeper
+clientPort=$2
+clientPortAddress=127.0.0.1
+admin.enableServer=false
+P
+  setsid java -Xmx128m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$(cat "$3")" \
+    org.apache.zookeeper.server.quorum.QuorumPeerMain "$1/zookeeper.properties" >"$1/zookeeper.log" 2>&1 </dev/null &
+  echo $! >"$1/zookeeper.pid"
+}
+
 start_from_maven() { # DIR PORT CLASSPATH_FILE
   local java=(java "-Xmx$heap" -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$(cat "$3")")
   properties "$1/data" "$2" 127.0.0.1 >"$1/server.properties"
-  if [[ ! -e $1/data/meta.properties ]]; then
+  if needs_zookeeper; then
+    start_zookeeper "$1" $(($2 + 1)) "$3"
+  elif [[ ! -e $1/data/meta.properties ]]; then
     "${java[@]}" kafka.tools.StorageTool format -t "$(new_cluster_id)" -c "$1/server.properties" >"$1/format.log" 2>&1
   fi
   setsid "${java[@]}" kafka.Kafka "$1/server.properties" >"$1/broker.log" 2>&1 </dev/null &
@@ -165,7 +201,7 @@ start() { # DIR PORT
   fi
   mkdir -p "$1"
   dir=$(cd "$1" && pwd)
-  if is_running "$dir"; then
+  if is_running "$dir/pid" "$dir/server.properties"; then
     say "a broker of $dir runs already (pid $(cat "$dir/pid")); stop it first"
     exit 1
   fi
@@ -174,7 +210,7 @@ start() { # DIR PORT
     say "port $port or $((port + 1)) is taken; choose another PORT, or 0 for a free one"
     exit 1
   fi
-  if [[ -n ${KAFKA_HOME:-} && -x $KAFKA_HOME/bin/kafka-server-start.sh ]] && java_is_new_enough; then
+  if [[ -z ${MILLRACE_KAFKA_VERSION:-} && -n ${KAFKA_HOME:-} && -x $KAFKA_HOME/bin/kafka-server-start.sh ]] && java_is_new_enough; then
     start_from_home "$dir" "$port"
     await "$dir" "$port"
   fi
@@ -187,7 +223,9 @@ start() { # DIR PORT
     start_from_maven "$dir" "$port" "$classpath"
     await "$dir" "$port"
   fi
-  if command -v docker >/dev/null && timeout 10 docker info >/dev/null 2>&1; then
+  if needs_zookeeper; then
+    reasons+=("there is no image of Kafka $version")
+  elif command -v docker >/dev/null && timeout 10 docker info >/dev/null 2>&1; then
     if start_from_docker "$dir" "$port"; then
       await "$dir" "$port"
     fi
@@ -199,9 +237,25 @@ start() { # DIR PORT
   exit 3
 }
 
-# is_running DIR: the number in the pid file may meanwhile belong to a stranger, so the command line decides too.
+# is_running PIDFILE FILE: the number in the pid file may meanwhile belong to a stranger, so FILE must be on the command line.
 is_running() {
-  [[ -s $1/pid ]] && ps -p "$(cat "$1/pid")" -o args= 2>/dev/null | grep -qF "$1/server.properties"
+  [[ -s $1 ]] && ps -ww -p "$(cat "$1")" -o args= 2>/dev/null | grep -qF "$2"
+}
+
+# end PIDFILE FILE: ends the process, in the orderly way if it does so within 20 s.
+end() {
+  if is_running "$1" "$2"; then
+    kill "$(cat "$1")"
+    for _ in $(seq 100); do
+      is_running "$1" "$2" || break
+      sleep 0.2
+    done
+    if is_running "$1" "$2"; then
+      say "it did not stop within 20 s and is killed"
+      kill -9 "$(cat "$1")"
+    fi
+  fi
+  rm -f "$1"
 }
 
 stop() { # DIR
@@ -210,18 +264,8 @@ stop() { # DIR
   if [[ -s $dir/container ]]; then
     docker stop "$(cat "$dir/container")" >/dev/null 2>&1 || true
   fi
-  if is_running "$dir"; then
-    kill "$(cat "$dir/pid")"
-    for _ in $(seq 100); do
-      is_running "$dir" || break
-      sleep 0.2
-    done
-    if is_running "$dir"; then
-      say "it did not stop within 20 s and is killed"
-      kill -9 "$(cat "$dir/pid")"
-    fi
-  fi
-  rm -f "$dir/pid"
+  end "$dir/pid" "$dir/server.properties"
+  end "$dir/zookeeper.pid" "$dir/zookeeper.properties" # the broker says goodbye to it
 }
 
 case ${1:-} in

@@ -148,7 +148,11 @@ func bytesText(n int) string {
 func (e *explanation) aclText() string {
 	var out strings.Builder
 	for _, a := range e.ACLs {
-		fmt.Fprintf(&out, "%-16s %-8s %-40s %s\n", a.Resource, a.Pattern, a.Name, strings.Join(a.Operations, ", "))
+		operations := strings.Join(a.Operations, ", ")
+		if a.Before != "" {
+			operations += " (brokers before Kafka " + a.Before + " only)"
+		}
+		fmt.Fprintf(&out, "%-16s %-8s %-40s %s\n", a.Resource, a.Pattern, a.Name, operations)
 	}
 	return out.String()
 }
