@@ -94,18 +94,40 @@ func firstRecord(ctx context.Context, c *kafka.Client, q *topology.KeyQuestion) 
 	}
 }
 
+// spreading is how long a topic that was created a moment ago may be unknown to the broker that is asked.
+const spreading = 3 * time.Second
+
+// findUsers returns the partitions of the users' topics, all of which must exist.
+func findUsers(ctx context.Context, look func([]string) (map[string]int32, error), names []string, patience time.Duration) (map[string]int32, error) {
+	pause := time.NewTicker(100 * time.Millisecond)
+	defer pause.Stop()
+	for begun := time.Now(); ; {
+		found, err := look(names)
+		if err != nil {
+			return nil, err
+		}
+		missing := slices.IndexFunc(names, func(name string) bool { return found[name] == 0 })
+		switch {
+		case missing < 0:
+			return found, nil
+		case time.Since(begun) >= patience:
+			return nil, fmt.Errorf("topic %s does not exist: the job reads or writes it and does not create it; kafka-topics.sh --create --topic %s --partitions N does", names[missing], names[missing])
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-pause.C:
+		}
+	}
+}
+
 // findTopics checks the users' topics, creates the internal ones where they are missing, and returns the job's tasks.
 func findTopics(ctx context.Context, c *kafka.Client, plan *topology.Plan, s config.Settings) (topics, *rebalance.Layout, error) {
 	t := topics{map[string]int32{}}
 	users := append(plan.SourceTopics(), plan.OutputTopics()...)
-	found, err := c.Existing(users)
-	if err != nil {
+	var err error
+	if t.partitions, err = findUsers(ctx, c.Existing, users, spreading); err != nil {
 		return t, nil, err
-	}
-	for _, name := range users {
-		if t.partitions[name] = found[name]; found[name] == 0 {
-			return t, nil, fmt.Errorf("topic %s does not exist: the job reads or writes it and does not create it; kafka-topics.sh --create --topic %s --partitions N does", name, name)
-		}
 	}
 	if _, err := c.Partitions(users[0]); err != nil { // the client's later look-ups need one topic that it knows
 		return t, nil, err

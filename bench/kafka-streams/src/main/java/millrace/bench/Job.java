@@ -11,7 +11,7 @@ import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
 
 /** What the jobs have in common: their topics, how they read JSON, where their windows are kept. */
 abstract class Job {
-    private String in;
+    String in;
     private String out;
     private boolean inMemory;
     private ClickReader reader;
