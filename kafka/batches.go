@@ -10,7 +10,6 @@ import (
 // flight, and a batch is sent again with the sequence number that it had.
 type stream struct {
 	to       record.TopicPartition
-	boxes    []*record.Outbox
 	batches  []batch
 	next     int   // first batch not sent
 	acked    int   // first batch not acknowledged
@@ -37,23 +36,27 @@ func (s *stream) fail(err error) {
 	}
 }
 
-// A batch is a run of a stream's records. It is encoded when it is sent, and again if it is sent again, so that only what
-// is being sent needs the room.
+// A batch is a run of a stream's records. Its bytes are the outbox's own where they can be, and live as long as that.
 type batch struct {
-	box      int           // the outbox that it begins in
-	start    record.Cursor // before its first record
+	records  []byte
 	count    int
-	bytes    int
 	first    int64 // timestamp of the first record, ms
 	newest   int64
 	sequence int32
 	numbered bool
 }
 
-// streams cuts the outboxes into batches. Boxes of the same partition follow each other in the order given.
-func streams(boxes []*record.Outbox, batchBytes int, latest int64) []*stream {
+// bounds are what a batch must keep to.
+type bounds struct {
+	bytes  int   // of its records, unless it is a single one
+	latest int64 // timestamp; see futureLimit
+}
+
+// streams makes batches of the outboxes. Boxes of the same partition follow each other in the order given.
+func streams(boxes []*record.Outbox, limits bounds) []*stream {
 	byPartition := map[record.TopicPartition]*stream{}
 	var order []*stream
+	runs := map[*stream][]record.Run{}
 	for _, b := range boxes {
 		if b.Count == 0 {
 			continue // a stream without batches would never be acknowledged
@@ -64,45 +67,71 @@ func streams(boxes []*record.Outbox, batchBytes int, latest int64) []*stream {
 			byPartition[b.To] = st
 			order = append(order, st)
 		}
-		st.boxes = append(st.boxes, b)
+		runs[st] = append(runs[st], b.Runs()...)
 	}
 	for _, st := range order {
-		for i := range st.boxes {
-			st.cut(i, batchBytes, latest)
-		}
+		st.cut(runs[st], limits)
 	}
 	return order
 }
 
-func (s *stream) cut(box, limit int, latest int64) {
-	cursor := s.boxes[box].Walk()
-	for {
-		before := cursor
-		in, ok := cursor.Next()
-		if !ok {
-			return
+// worthCopying is the size up to which a run is put into one batch with its neighbours: many tasks may write a little each
+// to the same partition, and a request takes one batch of it.
+const worthCopying = 32 << 10
+
+// cut makes batches of runs: of each as it is, but for small ones and those that do not keep to the limits, whose records
+// are written anew.
+func (s *stream) cut(runs []record.Run, limits bounds) {
+	for len(runs) > 0 {
+		n := 0
+		for n < len(runs) && !(limits.keeps(runs[n]) && (len(runs) == 1 || len(runs[n].Records) > worthCopying)) {
+			n++
 		}
-		size := recordOverhead + len(in.Key) + len(in.Value)
-		for _, h := range in.Headers {
-			size += recordOverhead + len(h.Key) + len(h.Value)
+		s.rewrite(runs[:n], limits)
+		if runs = runs[n:]; len(runs) > 0 {
+			s.add(runs[0])
+			runs = runs[1:]
 		}
-		at := written(in.Timestamp, latest)
-		if len(s.batches) == 0 || s.batches[len(s.batches)-1].bytes+size > limit {
-			s.batches = append(s.batches, batch{box: box, start: before, first: at, newest: at})
-		}
-		b := &s.batches[len(s.batches)-1]
-		b.count++
-		b.bytes += size
-		b.newest = max(b.newest, at)
 	}
 }
 
-// recordOverhead is an upper bound of a record's framing in a batch, without headers.
-const recordOverhead = 24
+func (l bounds) keeps(r record.Run) bool {
+	return r.Oldest >= 0 && r.Newest <= l.latest && (len(r.Records) <= l.bytes || r.Count == 1)
+}
+
+func (s *stream) add(r record.Run) {
+	if r.Count > 0 {
+		s.batches = append(s.batches, batch{records: r.Records, count: r.Count, first: r.First, newest: r.Newest})
+	}
+}
+
+// rewrite makes batches of records that cannot go as they are.
+func (s *stream) rewrite(runs []record.Run, limits bounds) {
+	left := 0
+	for _, r := range runs {
+		left += len(r.Records) + 2*record.MaxFraming // distances may become longer
+	}
+	var run record.Run
+	cursor := record.WalkRuns(runs)
+	for in, ok := cursor.Next(); ok; in, ok = cursor.Next() {
+		size := record.MaxFraming + len(in.Key) + len(in.Value)
+		for _, h := range in.Headers {
+			size += record.MaxFraming + len(h.Key) + len(h.Value)
+		}
+		if run.Count > 0 && len(run.Records)+size > limits.bytes {
+			s.add(run)
+			left -= len(run.Records)
+			run = record.Run{}
+		}
+		if run.Count == 0 {
+			run.Records = make([]byte, 0, max(min(left, limits.bytes), size))
+		}
+		in.Timestamp = max(0, min(in.Timestamp, limits.latest)) // brokers take none before 1970
+		run.Append(&in)
+	}
+	s.add(run)
+}
 
 // futureLimit is how far ahead of the wall clock a record's timestamp may be: brokers since 4.0 refuse more than an hour
 // (KIP-937), and a refused batch would repeat for ever. Later times are written as this limit; the row has its own.
 const futureLimit = 50 * time.Minute
-
-// written is a record's timestamp as it goes to the broker, which takes none before 1970 and none far in the future.
-func written(timestamp, latest int64) int64 { return max(0, min(timestamp, latest)) }

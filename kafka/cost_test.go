@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,12 +27,12 @@ func boxesOf(topic string, partitions int32, each int) []*record.Outbox {
 	return boxes
 }
 
-// encodeAll cuts the boxes and encodes every batch, as a delivery does.
+// encodeAll cuts the boxes and makes every batch ready to be sent, as a delivery does.
 func encodeAll(e *encodings, boxes []*record.Outbox, batchBytes int) {
 	e.reset()
-	for _, st := range streams(boxes, batchBytes, math.MaxInt64) {
+	for _, st := range streams(boxes, bounds{batchBytes, math.MaxInt64}) {
 		for i := range st.batches {
-			_, _ = e.add(st, &st.batches[i], sarama.CompressionNone, math.MaxInt64) // fails where it compresses only
+			_, _ = e.add(&st.batches[i], sarama.CompressionNone) // fails where it compresses only
 			e.blanks(st.batches[i].count)
 		}
 	}
@@ -39,16 +40,79 @@ func encodeAll(e *encodings, boxes []*record.Outbox, batchBytes int) {
 
 func TestEncodingCostsNoHeapObjectARecord(t *testing.T) {
 	var e encodings
-	boxes := boxesOf("t", 4, 5000)
-	encodeAll(&e, boxes, 64<<10) // the first epoch pays for the memory
-	got := testing.AllocsPerRun(10, func() { encodeAll(&e, boxes, 64<<10) })
-	if perRecord := got / 20_000; perRecord > 0.01 {
-		t.Errorf("%v heap objects for 20000 records", got)
+	for _, limit := range []int{1 << 20, 64 << 10} { // as they are, and written anew
+		boxes := boxesOf("t", 4, 5000)
+		encodeAll(&e, boxes, limit) // the first epoch pays for the memory
+		got := testing.AllocsPerRun(10, func() { encodeAll(&e, boxes, limit) })
+		if perRecord := got / 20_000; perRecord > 0.02 {
+			t.Errorf("%v heap objects for 20000 records in batches of at most %d bytes", got, limit)
+		}
 	}
 }
 
+// Runs of records are sent as they are; what many tasks write a little of to the same partition goes as one batch.
+func TestBatchesAreTheRunsOfTheirBoxes(t *testing.T) {
+	large, small := boxesOf("t", 1, 5000)[0], boxesOf("t", 1, 3)[0]
+	shape := func(boxes ...*record.Outbox) (counts []int) {
+		st := streams(boxes, bounds{1 << 20, math.MaxInt64})[0]
+		for _, b := range st.batches {
+			counts = append(counts, b.count)
+		}
+		return counts
+	}
+	runs := large.Runs()
+	if len(runs) < 3 {
+		t.Fatalf("%d runs", len(runs))
+	}
+	st := streams([]*record.Outbox{large}, bounds{1 << 20, math.MaxInt64})[0]
+	for i, b := range st.batches[:len(runs)-1] {
+		if &b.records[0] != &runs[i].Records[0] || b.count != runs[i].Count {
+			t.Errorf("batch %d is not run %d", i, i)
+		}
+	}
+	if got := shape(small, small, small); !slices.Equal(got, []int{9}) {
+		t.Errorf("three small boxes become batches of %v records", got)
+	}
+	whole := shape(large)
+	want := append(append([]int{6}, whole[:len(whole)-1]...), whole[len(whole)-1]+3)
+	if got := shape(small, small, large, small); len(runs[len(runs)-1].Records) <= worthCopying && !slices.Equal(got, want) {
+		t.Errorf("small, small, large, small become batches of %v records, want %v", got, want)
+	}
+	if got := shape(small); !slices.Equal(got, []int{3}) {
+		t.Errorf("one small box becomes batches of %v records", got)
+	}
+}
+
+// Times that brokers refuse are written as the nearest that they take, wherever they are in a run.
+func TestTimesAreKeptWithinTheirBounds(t *testing.T) {
+	o := &record.Outbox{}
+	for _, at := range []int64{50, -7, math.MinInt64, 100, math.MaxInt64, 60} {
+		o.Append(nil, []byte("v"), nil, at)
+	}
+	b := streams([]*record.Outbox{o}, bounds{1 << 20, 90})[0].batches[0]
+	var into target
+	if err := into.walk(headOf(b), b.records, 0); err != nil {
+		t.Fatal(err)
+	}
+	var got []int64
+	for _, r := range into.records {
+		got = append(got, r.Timestamp)
+	}
+	if !slices.Equal(got, []int64{50, 0, 0, 90, 90, 60}) || b.first != 50 || b.newest != 90 {
+		t.Errorf("times %v, first %d, newest %d", got, b.first, b.newest)
+	}
+}
+
+// headOf is as much of a batch's head as its records need.
+func headOf(b batch) []byte {
+	head := make([]byte, batchHead)
+	binary.BigEndian.PutUint64(head[27:], uint64(b.first))
+	binary.BigEndian.PutUint32(head[57:], uint32(b.count))
+	return head
+}
+
 func TestBatchesKeepTheirLimitAndTheirFirstGoesAlone(t *testing.T) {
-	st := streams(boxesOf("t", 1, 2000), 10_000, math.MaxInt64)[0]
+	st := streams(boxesOf("t", 1, 2000), bounds{10_000, math.MaxInt64})[0]
 	if len(st.batches) < 20 {
 		t.Fatalf("%d batches", len(st.batches))
 	}
@@ -56,13 +120,10 @@ func TestBatchesKeepTheirLimitAndTheirFirstGoesAlone(t *testing.T) {
 	for i := range st.batches {
 		b := &st.batches[i]
 		var into target
-		encoded := st.encode(nil, b, math.MaxInt64)
-		if len(encoded) > b.bytes || b.bytes > 10_000 {
-			t.Errorf("a batch of %d bytes counts as %d", len(encoded), b.bytes)
+		if len(b.records) > 10_000 {
+			t.Errorf("a batch has %d bytes", len(b.records))
 		}
-		head := make([]byte, batchHead)
-		binary.BigEndian.PutUint32(head[57:], uint32(b.count))
-		if err := into.walk(head, encoded, 0); err != nil || into.records[b.count-1].Offset != int64(b.count-1) {
+		if err := into.walk(headOf(*b), b.records, 0); err != nil || into.records[b.count-1].Offset != int64(b.count-1) {
 			t.Errorf("a batch of %d records: %v", b.count, err)
 		}
 		records += len(into.records)

@@ -21,7 +21,6 @@ type delivery struct {
 	answers  chan answer
 	waiting  int              // requests without an answer
 	pending  int              // streams that are not acknowledged to the end
-	latest   int64            // the newest timestamp that is written; see futureLimit
 	dead     map[string]error // addresses that could not be dialled since the last pause
 	pause    backoff
 }
@@ -139,14 +138,14 @@ func (d *delivery) add(requests map[*sarama.Broker]*request, b *sarama.Broker, s
 		r = &request{body: &sarama.ProduceRequest{Version: 9, TransactionalID: d.producer.transactionalID(), RequiredAcks: sarama.WaitForAll,
 			Timeout: int32(d.producer.config.Net.ReadTimeout.Milliseconds())}}
 		requests[b] = r
-	case r.bytes+batch.bytes > maxRequestBytes:
+	case r.bytes+len(batch.records) > maxRequestBytes:
 		return nil // it goes with the next request
 	}
 	encoded, err := d.encode(s, batch)
 	if err != nil {
 		return err
 	}
-	r.bytes += batch.bytes
+	r.bytes += len(batch.records)
 	r.body.AddBatch(s.to.Topic, s.to.Partition, encoded)
 	r.sent = append(r.sent, sent{s, s.next})
 	s.next++

@@ -37,14 +37,13 @@ func anyHeaders(t *rapid.T) (headers []record.Header) {
 }
 
 // plain is the batch as sarama encodes it record by record.
-func plain(st *stream, b *batch, latest int64) (records []*sarama.Record) {
-	cursor := b.start
-	for n := range b.count {
-		in, ok := cursor.Next()
-		if !ok {
-			panic("the test's batches lie in one box")
-		}
-		r := &sarama.Record{Key: in.Key, Value: in.Value, OffsetDelta: int64(n), TimestampDelta: time.Duration(written(in.Timestamp, latest)-b.first) * time.Millisecond}
+func plain(t fataler, b *batch) (records []*sarama.Record) {
+	var into target
+	if err := into.walk(headOf(*b), b.records, 0); err != nil {
+		t.Fatalf("%v", err)
+	}
+	for _, in := range into.records {
+		r := &sarama.Record{Key: in.Key, Value: in.Value, OffsetDelta: in.Offset, TimestampDelta: time.Duration(in.Timestamp-b.first) * time.Millisecond}
 		for _, h := range in.Headers {
 			r.Headers = append(r.Headers, &sarama.RecordHeader{Key: h.Key, Value: h.Value})
 		}
@@ -80,11 +79,10 @@ func TestEncodingAgreesWithSarama(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(t, "records") {
 			o.Append(anyPart(t, "key"), anyPart(t, "value"), anyHeaders(t), rapid.OneOf(rapid.Int64Range(1e12, 1e12+100), rapid.Just(int64(-1)), rapid.Just(int64(math.MaxInt64))).Draw(t, "time"))
 		}
-		latest := int64(2e12)
 		codec := rapid.SampledFrom(allCodecs).Draw(t, "codec")
-		st := streams([]*record.Outbox{o}, 1<<20, latest)[0]
+		st := streams([]*record.Outbox{o}, bounds{1 << 20, 2e12})[0]
 		p := &Producer{client: &Client{config: Config{ExactlyOnce: true}}, codec: codec, id: 7, epoch: 3, sequences: map[record.TopicPartition]int32{st.to: 11}}
-		d := &delivery{producer: p, latest: latest}
+		d := &delivery{producer: p}
 		for i := range st.batches {
 			b := &st.batches[i]
 			ours, err := d.encode(st, b)
@@ -92,7 +90,7 @@ func TestEncodingAgreesWithSarama(t *testing.T) {
 				t.Fatal(err)
 			}
 			theirs := *ours
-			setRecords(&theirs, nil, plain(st, b, latest))
+			setRecords(&theirs, nil, plain(t, b))
 			theirs.CompressionLevel = sarama.CompressionLevelDefault
 			if got, want := send(ours), send(&theirs); !bytes.Equal(got, want) {
 				t.Fatalf("codec %v, %d records: %d bytes, sarama writes %d", codec, b.count, len(got), len(want))
@@ -108,8 +106,8 @@ func TestAnEncodingStaysWhileOthersAreMade(t *testing.T) {
 		for i := range 20 {
 			o := &record.Outbox{}
 			o.Append(nil, fmt.Append(nil, strings.Repeat("x", 1<<i)), nil, 0)
-			st := streams([]*record.Outbox{o}, 4<<20, math.MaxInt64)[0]
-			encoded, err := e.add(st, &st.batches[0], codec, math.MaxInt64)
+			st := streams([]*record.Outbox{o}, bounds{4 << 20, math.MaxInt64})[0]
+			encoded, err := e.add(&st.batches[0], codec)
 			if err != nil {
 				t.Fatal(err)
 			}

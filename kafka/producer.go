@@ -153,13 +153,13 @@ func (p *Producer) txnCoordinator() (*sarama.Broker, error) {
 // Produce implements eos.Producer.
 func (p *Producer) Produce(ctx context.Context, boxes []*record.Outbox) (map[record.TopicPartition]record.Offset, error) {
 	latest := time.Now().Add(futureLimit).UnixMilli()
-	streams := streams(boxes, p.client.config.MaxBatchBytes, latest)
+	streams := streams(boxes, bounds{p.client.config.MaxBatchBytes, latest})
 	if err := p.addPartitions(ctx, streams); err != nil {
 		p.ready = false
 		return nil, reaction("add partitions to the transaction", err)
 	}
 	crash.At("commit.partitions")
-	ends, err := (&delivery{producer: p, streams: streams, latest: latest}).run(ctx)
+	ends, err := (&delivery{producer: p, streams: streams}).run(ctx)
 	if err != nil {
 		p.ready = false
 		return nil, reaction("produce", err)

@@ -257,7 +257,7 @@ func TestACommitThatRunsOutOfTimeSaysWhatWasMissing(t *testing.T) {
 
 func TestADuplicateIsAcknowledgedWithoutItsOffset(t *testing.T) {
 	out := record.TopicPartition{Topic: "out"}
-	streams := streams([]*record.Outbox{box(out.Topic, 0, "a", "b")}, 1<<10, math.MaxInt64)
+	streams := streams([]*record.Outbox{box(out.Topic, 0, "a", "b")}, bounds{1 << 10, math.MaxInt64})
 	d := &delivery{producer: &Producer{client: &Client{}}, streams: streams, waiting: 1, pending: 1}
 	response := &sarama.ProduceResponse{Blocks: map[string]map[int32]*sarama.ProduceResponseBlock{
 		out.Topic: {0: {Err: sarama.ErrDuplicateSequenceNumber, Offset: -1}}}}

@@ -32,10 +32,7 @@ type rawBatch struct {
 }
 
 func (r rawBatch) bytes(t fataler) []byte {
-	var plain []byte
-	for i := range r.records {
-		plain = appendRecord(plain, &r.records[i], r.records[i].Timestamp-r.firstTime, r.records[i].Offset-r.first)
-	}
+	plain := wireOf(r)
 	b := make([]byte, batchHead)
 	b, err := compress(b, r.codec, plain)
 	if err != nil {
@@ -59,6 +56,32 @@ func (r rawBatch) bytes(t fataler) []byte {
 	binary.BigEndian.PutUint32(b[17:], crc32.Checksum(b[batchChecked:], castagnoli))
 	if r.spoil != nil {
 		r.spoil(b)
+	}
+	return b
+}
+
+// wireOf encodes the records one by one: an outbox knows neither holes nor times of batches.
+func wireOf(r rawBatch) (b []byte) {
+	for i := range r.records {
+		in := &r.records[i]
+		body := []byte{0}
+		body = binary.AppendVarint(body, in.Timestamp-r.firstTime)
+		body = binary.AppendVarint(body, in.Offset-r.first)
+		part := func(p []byte) {
+			if p == nil {
+				body = binary.AppendVarint(body, -1)
+				return
+			}
+			body = append(binary.AppendVarint(body, int64(len(p))), p...)
+		}
+		part(in.Key)
+		part(in.Value)
+		body = binary.AppendVarint(body, int64(len(in.Headers)))
+		for _, h := range in.Headers {
+			part(h.Key)
+			part(h.Value)
+		}
+		b = append(binary.AppendVarint(b, int64(len(body))), body...)
 	}
 	return b
 }
@@ -319,8 +342,7 @@ func BenchmarkReadASet(b *testing.B) {
 	for i := range 5000 {
 		o.Append(fmt.Appendf(nil, "user-%06d", i), bytes.Repeat([]byte("v"), 100), nil, time.Now().UnixMilli())
 	}
-	st := streams([]*record.Outbox{&o}, 1<<20, 1<<62)[0]
-	raw := rawBatch{firstTime: st.batches[0].first, lastDelta: 4999}
+	raw := rawBatch{firstTime: o.Runs()[0].First, lastDelta: 4999}
 	cursor := o.Walk()
 	for r, ok := cursor.Next(); ok; r, ok = cursor.Next() {
 		r.Offset = int64(len(raw.records))

@@ -113,84 +113,23 @@ func (t *target) walkBatch(b []byte, next record.Offset) error {
 func (t *target) walk(b, records []byte, next record.Offset) error {
 	firstOffset, firstTime := int64(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint64(b[27:]))
 	appended, newest := b[22]&attrAppend != 0, int64(binary.BigEndian.Uint64(b[35:]))
-	w := recordWalk{b: records}
+	w := record.WireOf(records)
 	before := *t
+	var r record.Record
 	for n := int32(binary.BigEndian.Uint32(b[57:])); n > 0; n-- {
-		end := w.number()
-		end += int64(w.at)
-		w.at++ // attributes: none is used
-		time, offset := firstTime+w.number(), firstOffset+w.number()
-		r := record.Record{Offset: offset, Timestamp: time}
-		r.Key, r.Value = w.bytes(), w.bytes()
-		if headers := w.number(); headers != 0 {
-			r.Headers = t.walkHeaders(&w, headers)
-		}
-		if w.failed || int64(w.at) != end {
+		if !w.Next(&r, &t.headers) {
 			*t = before
 			return sarama.ErrInsufficientData
 		}
-		if offset < next {
+		r.Offset += firstOffset
+		if r.Offset < next {
 			continue
 		}
-		if appended {
+		if r.Timestamp += firstTime; appended {
 			r.Timestamp = newest
 		}
 		t.bytes += len(r.Key) + len(r.Value)
 		t.records = append(t.records, r)
 	}
 	return nil
-}
-
-func (t *target) walkHeaders(w *recordWalk, count int64) []record.Header {
-	from := len(t.headers)
-	for ; count > 0 && !w.failed; count-- {
-		t.headers = append(t.headers, record.Header{Key: w.bytes(), Value: w.bytes()})
-	}
-	return t.headers[from:len(t.headers):len(t.headers)]
-}
-
-// recordWalk goes through the fields of records. After the first that is not there, failed is true and all else is empty.
-type recordWalk struct {
-	b      []byte
-	at     int
-	failed bool
-}
-
-// number reads a zigzag varint. Most have one byte.
-func (w *recordWalk) number() int64 {
-	if w.at < len(w.b) && w.b[w.at] < 0x80 {
-		v := w.b[w.at]
-		w.at++
-		return int64(v>>1) ^ -int64(v&1)
-	}
-	return w.long()
-}
-
-func (w *recordWalk) long() int64 {
-	if w.at > len(w.b) {
-		w.failed = true
-		return 0
-	}
-	v, n := binary.Varint(w.b[w.at:])
-	if n <= 0 {
-		w.failed, w.at = true, len(w.b)
-		return 0
-	}
-	w.at += n
-	return v
-}
-
-// bytes reads a length and as many bytes; nil for null.
-func (w *recordWalk) bytes() []byte {
-	n := w.number()
-	switch {
-	case n == -1:
-		return nil
-	case n < 0 || n > int64(len(w.b)-w.at):
-		w.failed, w.at = true, len(w.b)
-		return nil
-	}
-	from := w.at
-	w.at += int(n)
-	return w.b[from:w.at:w.at]
 }

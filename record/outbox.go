@@ -1,138 +1,139 @@
 package record
 
-import "encoding/binary"
-
-// Outbox collects the records that one epoch writes to one partition, already encoded, in order. It keeps no pointers
-// per record, so that a million waiting records cost the garbage collector nothing, and it grows by chunks, so that
-// nothing is copied when an epoch turns out larger than the last.
+// Outbox collects the records that one epoch writes to one partition, already as they go over the wire, in order. It keeps
+// no pointers per record, so that a million waiting records cost the garbage collector nothing, and it grows by runs, so
+// that nothing is copied when an epoch turns out larger than the last.
 type Outbox struct {
-	To     TopicPartition
-	Count  int
-	chunks [][]byte // records lie whole within a chunk
-	used   int      // chunks in use; the ones behind keep their memory for the next epoch
-	bytes  int
+	To    TopicPartition
+	Count int
+	runs  []Run
+	used  int // runs in use; the ones behind keep their memory for the next epoch
+	bytes int
 }
 
-// outboxChunk is the size of a chunk; a larger record has one of its own. The first chunk starts small, because most
-// partitions of a wide topic get little.
+// Run is a row of records that can make one batch. Their distances are from First and from offset 0. It belongs to its
+// outbox and lives until that is reset.
+type Run struct {
+	Records               []byte
+	Count                 int
+	First, Oldest, Newest int64 // timestamps, ms: of the first record, and the extremes
+}
+
+// runBytes is the size of a run; a larger record has one of its own. The first run starts small, because most partitions
+// of a wide topic get little.
 const (
-	outboxChunk = 128 << 10
-	outboxFirst = 1 << 10
+	runBytes = 256 << 10
+	firstRun = 1 << 10
 )
 
 // Bytes is the size of what waits.
 func (o *Outbox) Bytes() int { return o.bytes }
 
-// Reset empties the outbox and keeps its memory, but for chunks that a single large record made.
+// Runs returns what waits, in order.
+func (o *Outbox) Runs() []Run { return o.runs[:o.used] }
+
+// Reset empties the outbox and keeps its memory, but for runs that a single large record made.
 func (o *Outbox) Reset() {
-	kept := o.chunks[:0]
-	for _, c := range o.chunks {
-		if cap(c) <= outboxChunk {
-			kept = append(kept, c[:0])
+	kept := o.runs[:0]
+	for _, r := range o.runs {
+		if cap(r.Records) <= runBytes {
+			kept = append(kept, Run{Records: r.Records[:0]})
 		}
 	}
-	clear(o.chunks[len(kept):])
-	o.chunks, o.used, o.Count, o.bytes = kept, 0, 0, 0
+	clear(o.runs[len(kept):])
+	o.runs, o.used, o.Count, o.bytes = kept, 0, 0, 0
 }
-
-const noBytes = ^uint32(0) // length that stands for nil
 
 // Append adds a record; all bytes are copied. nil key and value are kept apart from empty ones.
 func (o *Outbox) Append(key, value []byte, headers []Header, timestamp int64) {
-	size := 8 + 4 + len(key) + 4 + len(value) + 4
-	for _, h := range headers {
-		size += 8 + len(h.Key) + len(h.Value)
+	most := MaxFraming + len(key) + len(value)
+	for i := range headers {
+		most += MaxFraming + len(headers[i].Key) + len(headers[i].Value)
 	}
-	b := o.room(size)
-	b = binary.LittleEndian.AppendUint64(b, uint64(timestamp))
-	b = appendSized(b, key)
-	b = appendSized(b, value)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(headers)))
-	for _, h := range headers {
-		b = appendSized(b, h.Key)
-		b = appendSized(b, h.Value)
-	}
-	o.chunks[o.used-1] = b
-	o.bytes += size
+	run := o.room(most)
+	before := len(run.Records)
+	run.Append(&Record{Key: key, Value: value, Headers: headers, Timestamp: timestamp})
+	o.bytes += len(run.Records) - before
 	o.Count++
 }
 
-// room returns the chunk that has room for size more bytes.
-func (o *Outbox) room(size int) []byte {
+// Append adds a record to the run, whatever its size is then.
+func (r *Run) Append(in *Record) {
+	if r.Count == 0 {
+		r.First, r.Oldest, r.Newest = in.Timestamp, in.Timestamp, in.Timestamp
+	}
+	r.Oldest, r.Newest = min(r.Oldest, in.Timestamp), max(r.Newest, in.Timestamp)
+	r.Records = appendWire(r.Records, in, in.Timestamp-r.First, int64(r.Count))
+	r.Count++
+}
+
+// room returns the run that has room for size more bytes.
+func (o *Outbox) room(size int) *Run {
 	if o.used > 0 {
-		c := o.chunks[o.used-1]
-		if len(c)+size <= cap(c) {
-			return c
+		r := &o.runs[o.used-1]
+		have := len(r.Records)
+		if have+size <= cap(r.Records) {
+			return r
 		}
-		if o.used == 1 && len(c)+size <= outboxChunk {
-			return append(make([]byte, 0, min(max(4*cap(c), len(c)+size), outboxChunk)), c...)
+		if o.used == 1 && have+size <= runBytes {
+			r.Records = append(make([]byte, 0, min(max(4*cap(r.Records), have+size), runBytes)), r.Records...)
+			return r
 		}
 	}
-	capacity := outboxChunk
+	capacity := runBytes
 	if o.used == 0 {
-		capacity = outboxFirst
+		capacity = firstRun
 	}
 	capacity = max(capacity, size)
 	switch {
-	case o.used == len(o.chunks):
-		o.chunks = append(o.chunks, make([]byte, 0, capacity))
-	case cap(o.chunks[o.used]) < size:
-		o.chunks[o.used] = make([]byte, 0, capacity)
+	case o.used == len(o.runs):
+		o.runs = append(o.runs, Run{Records: make([]byte, 0, capacity)})
+	case cap(o.runs[o.used].Records) < size:
+		o.runs[o.used] = Run{Records: make([]byte, 0, capacity)}
 	}
 	o.used++
-	return o.chunks[o.used-1]
+	return &o.runs[o.used-1]
 }
 
-func appendSized(b, part []byte) []byte {
-	if part == nil {
-		return binary.LittleEndian.AppendUint32(b, noBytes)
-	}
-	return append(binary.LittleEndian.AppendUint32(b, uint32(len(part))), part...)
-}
-
-func takeSized(b []byte) (part, rest []byte) {
-	n := binary.LittleEndian.Uint32(b)
-	b = b[4:]
-	if n == noBytes {
-		return nil, b
-	}
-	return b[:n:n], b[n:]
-}
-
-// Cursor walks an Outbox. The parts that Next returns alias the outbox and live until its Reset.
+// Cursor walks the records of an Outbox. What Next returns aliases the outbox and lives until its Reset.
 type Cursor struct {
-	chunks  [][]byte
-	rest    []byte
+	runs    []Run
+	wire    Wire
+	left    int // of the first run
 	headers []Header
 }
 
 // Walk returns a cursor before the first record.
-func (o *Outbox) Walk() Cursor { return Cursor{chunks: o.chunks[:o.used]} }
+func (o *Outbox) Walk() Cursor { return WalkRuns(o.Runs()) }
 
-// Next returns the next record; ok is false at the end. The headers' slice is used again by the next call.
+// WalkRuns returns a cursor before the first record of the runs.
+func WalkRuns(runs []Run) Cursor {
+	c := Cursor{runs: runs}
+	c.begin()
+	return c
+}
+
+func (c *Cursor) begin() {
+	if len(c.runs) > 0 {
+		c.wire, c.left = WireOf(c.runs[0].Records), c.runs[0].Count
+	}
+}
+
+// Next returns the next record; ok is false at the end. It has no offset yet. The headers' slice is used again by the next
+// call.
 func (c *Cursor) Next() (r Record, ok bool) {
-	for len(c.rest) == 0 {
-		if len(c.chunks) == 0 {
+	for c.left == 0 {
+		if len(c.runs) == 0 {
 			return Record{}, false
 		}
-		c.rest, c.chunks = c.chunks[0], c.chunks[1:]
+		c.runs = c.runs[1:]
+		c.begin()
 	}
-	b := c.rest
-	r.Timestamp = int64(binary.LittleEndian.Uint64(b))
-	r.Key, b = takeSized(b[8:])
-	r.Value, b = takeSized(b)
-	n := binary.LittleEndian.Uint32(b)
-	b = b[4:]
+	c.left--
 	c.headers = c.headers[:0]
-	for range n {
-		var h Header
-		h.Key, b = takeSized(b)
-		h.Value, b = takeSized(b)
-		c.headers = append(c.headers, h)
+	if !c.wire.Next(&r, &c.headers) {
+		panic("record: an outbox cannot read what it has written")
 	}
-	if n > 0 {
-		r.Headers = c.headers
-	}
-	c.rest = b
+	r.Timestamp, r.Offset = r.Timestamp+c.runs[0].First, 0
 	return r, true
 }
