@@ -82,7 +82,7 @@ func (r reader) Read(_ context.Context, from record.Offset) (record.Batch, error
 	for _, e := range r.log.from(from) {
 		b.Records = append(b.Records, e.Record)
 	}
-	return b, nil
+	return lent(b), nil
 }
 
 var errAborted = errors.New("the transaction was aborted, as asked")

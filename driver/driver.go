@@ -314,5 +314,5 @@ func (r *reading) give(b record.Batch) {
 	if b.Next == b.End {
 		r.told = b.End
 	}
-	r.Sink.Offer(b)
+	r.Sink.Offer(lent(b))
 }

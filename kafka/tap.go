@@ -17,13 +17,15 @@ import (
 // checksums); the others stay where they are and reach us through sarama. One request at a time is under way on a
 // tapped connection.
 type tap struct {
-	sets map[record.TopicPartition][]byte
+	sets   map[record.TopicPartition][]byte
+	answer *answerBytes // that they lie in
+	memory memory
 }
 
 // decode makes one batch of a partition's part of the last answer, wherever its records are.
 func (t *tap) decode(tp record.TopicPartition, next record.Offset, block *sarama.FetchResponseBlock) (record.Batch, error) {
 	if set := t.sets[tp]; set != nil {
-		return decodeSet(tp, next, block, set)
+		return t.decodeSet(gather(tp, next, block), set)
 	}
 	return decode(tp, next, block)
 }
@@ -104,7 +106,8 @@ func (c *tapConn) next() error {
 		c.out, c.blind = size[:], true // sarama refuses it
 		return nil
 	}
-	frame := make([]byte, 4+n)
+	answer := c.tap.memory.answer(int(4 + n))
+	frame := answer.b
 	copy(frame, size[:])
 	if _, err := io.ReadFull(c.Conn, frame[4:]); err != nil {
 		return err
@@ -113,7 +116,8 @@ func (c *tapConn) next() error {
 	if version, ok := c.isFetch(frame); ok && version >= oldestTapped {
 		c.tap.sets = map[record.TopicPartition][]byte{}
 		if rest, ok := cut(frame, version, c.tap.sets); ok {
-			c.out = rest
+			c.out, c.tap.answer = rest, answer
+			answer.users.Store(int32(len(c.tap.sets)))
 		} else {
 			clear(c.tap.sets) // sarama shall say what is wrong with it
 		}

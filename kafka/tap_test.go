@@ -312,7 +312,7 @@ func TestDamagedAnswersAreNoDanger(t *testing.T) {
 			sets := map[record.TopicPartition][]byte{}
 			cut(damaged, version, sets)
 			for tp, set := range sets {
-				_, _ = decodeSet(tp, 0, &sarama.FetchResponseBlock{}, set)
+				_, _ = new(tap).decodeSet(gather(tp, 0, &sarama.FetchResponseBlock{}), set)
 			}
 		}
 		set := simpleBatch(0, "a", "b", "c").bytes(t)
@@ -321,7 +321,7 @@ func TestDamagedAnswersAreNoDanger(t *testing.T) {
 			damaged[batchHead+r.IntN(len(set)-batchHead)] = byte(r.Uint32())
 			damaged[57+r.IntN(4)] = byte(r.Uint32() & 1)
 			sum(damaged)
-			_, _ = decodeSet(record.TopicPartition{}, 0, &sarama.FetchResponseBlock{}, damaged)
+			_, _ = new(tap).decodeSet(gather(record.TopicPartition{}, 0, &sarama.FetchResponseBlock{}), damaged)
 		}
 	}
 }
@@ -352,15 +352,21 @@ func BenchmarkReadASet(b *testing.B) {
 	answer.Version = 12
 	frame := answer.AppendTo(make([]byte, 9))
 	tp := record.TopicPartition{Topic: "a"}
+	var t tap
 	b.ReportAllocs()
 	for b.Loop() {
 		sets := map[record.TopicPartition][]byte{}
 		if _, ok := cut(frame, 12, sets); !ok {
 			b.Fatal("not cut")
 		}
-		if got, err := decodeSet(tp, 0, &sarama.FetchResponseBlock{}, sets[tp]); err != nil || len(got.Records) != 5000 {
+		answer := &answerBytes{memory: &t.memory}
+		answer.users.Store(2)
+		t.answer = answer
+		got, err := t.decodeSet(gather(tp, 0, &sarama.FetchResponseBlock{}), sets[tp])
+		if err != nil || len(got.Records) != 5000 {
 			b.Fatal(len(got.Records), err)
 		}
+		got.Free()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/5000, "ns/record")
 }

@@ -55,11 +55,11 @@ func whole(set []byte) []byte {
 	return set
 }
 
-// decodeSet does for a record set of a tap what decode does for one of sarama. It costs no heap object a record: what is
-// allocated is the slice of all of them.
-func decodeSet(tp record.TopicPartition, next record.Offset, block *sarama.FetchResponseBlock, set []byte) (record.Batch, error) {
-	g := gather(tp, next, block)
-	g.into.records = make([]record.Record, 0, countRecords(set))
+// decodeSet does for a record set of a tap what decode does for one of sarama. It costs no heap object a record, and the
+// memory of its records is used again when the batch has been worked off.
+func (t *tap) decodeSet(g *gathering, set []byte) (record.Batch, error) {
+	next := g.batch.Next
+	g.into.records = t.memory.list(countRecords(set))
 	for len(set) > 0 {
 		size := batchUnsized + int(binary.BigEndian.Uint32(set[8:]))
 		b := set[:size:size]
@@ -80,6 +80,7 @@ func decodeSet(tp record.TopicPartition, next record.Offset, block *sarama.Fetch
 		}
 		g.passed(h)
 	}
+	g.batch.Free = t.memory.free(t.answer, g.into.records)
 	return g.done(), nil
 }
 

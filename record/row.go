@@ -12,13 +12,15 @@ type Record struct {
 }
 
 // Batch is what one fetch brought of one partition. Records may be empty: transactions and compaction leave offsets
-// without records, and Next still moves.
+// without records, and Next still moves. Whoever has worked a batch off may call Free, where there is one: its records, and
+// all that aliases them, must not be looked at afterwards.
 type Batch struct {
 	From    TopicPartition
 	Records []Record
 	Next    Offset // position after the batch
 	End     Offset // high watermark that the broker reported with it
 	Bytes   int
+	Free    func() // gives the memory back; nil: the garbage collector does
 }
 
 // Window is a half-open interval of event time in ms: [Start, End).

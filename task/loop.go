@@ -149,6 +149,9 @@ func (t *Task) nextBatch() (found bool, err error) {
 		} else if b.Next == t.inputs[i].position {
 			continue
 		}
+		if t.batch.Free != nil {
+			t.batch.Free()
+		}
 		t.batch, t.input, t.at = b, i, 0
 		return true, nil
 	}

@@ -1,0 +1,80 @@
+package kafka
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"millrace/record"
+)
+
+// memory is what the answers of one connection lie in, and the lists of their records. Both are megabytes that would
+// otherwise be cleared by the allocator for every answer, only to be written over. Whoever has worked a batch off gives
+// its memory back; what nobody gives back is the garbage collector's, as ever.
+type memory struct {
+	mu    sync.Mutex
+	bytes [][]byte
+	lists [][]record.Record
+}
+
+// What is kept at most: the answers that one connection has under way, and a list for each of their partitions.
+const (
+	keptAnswers = 3
+	keptLists   = 64
+)
+
+// answer is one answer's bytes, which the batches of several partitions share.
+type answerBytes struct {
+	memory *memory
+	b      []byte
+	users  atomic.Int32 // batches that have not been worked off
+}
+
+func (m *memory) answer(size int) *answerBytes {
+	return &answerBytes{memory: m, b: take(m, &m.bytes, size)[:size]}
+}
+
+// release says that one of the batches is worked off.
+func (a *answerBytes) release() {
+	if a.users.Add(-1) == 0 {
+		give(a.memory, &a.memory.bytes, a.b, keptAnswers)
+	}
+}
+
+// list returns an empty list with room for n records.
+func (m *memory) list(n int) []record.Record { return take(m, &m.lists, n) }
+
+// free returns what gives back a batch's part of the answer and its list.
+func (m *memory) free(a *answerBytes, list []record.Record) func() {
+	return func() {
+		give(m, &m.lists, list, keptLists)
+		a.release()
+	}
+}
+
+// take returns the first that is large enough, or a new one.
+func take[T any](m *memory, from *[][]T, size int) []T {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, s := range *from {
+		if cap(s) >= size {
+			last := len(*from) - 1
+			(*from)[i] = (*from)[last]
+			(*from)[last] = nil
+			*from = (*from)[:last]
+			return s[:0]
+		}
+	}
+	return make([]T, 0, size)
+}
+
+// give keeps s, in the place of the first if there are enough: sizes change with the load.
+func give[T any](m *memory, to *[][]T, s []T, kept int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(*to) < kept {
+		*to = append(*to, s)
+		return
+	}
+	copy(*to, (*to)[1:])
+	(*to)[kept-1] = s
+}
