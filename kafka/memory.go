@@ -16,10 +16,10 @@ type memory struct {
 	lists [][]record.Record
 }
 
-// What is kept at most: the answers that one connection has under way, and a list for each of their partitions.
+// What is kept at most of what nobody uses: about an answer of each kind that a connection has under way.
 const (
-	keptAnswers = 3
-	keptLists   = 64
+	keptBytes   = 8 << 20
+	keptRecords = 64 << 10 // 6 MiB
 )
 
 // answer is one answer's bytes, which the batches of several partitions share.
@@ -36,7 +36,7 @@ func (m *memory) answer(size int) *answerBytes {
 // release says that one of the batches is worked off.
 func (a *answerBytes) release() {
 	if a.users.Add(-1) == 0 {
-		give(a.memory, &a.memory.bytes, a.b, keptAnswers)
+		give(a.memory, &a.memory.bytes, a.b, keptBytes)
 	}
 }
 
@@ -46,7 +46,8 @@ func (m *memory) list(n int) []record.Record { return take(m, &m.lists, n) }
 // free returns what gives back a batch's part of the answer and its list.
 func (m *memory) free(a *answerBytes, list []record.Record) func() {
 	return func() {
-		give(m, &m.lists, list, keptLists)
+		clear(list) // or it would keep answers that nobody needs
+		give(m, &m.lists, list, keptRecords)
 		a.release()
 	}
 }
@@ -67,14 +68,19 @@ func take[T any](m *memory, from *[][]T, size int) []T {
 	return make([]T, 0, size)
 }
 
-// give keeps s, in the place of the first if there are enough: sizes change with the load.
-func give[T any](m *memory, to *[][]T, s []T, kept int) {
+// give keeps s, in the place of the oldest if that would be too much: sizes change with the load.
+func give[T any](m *memory, to *[][]T, s []T, most int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(*to) < kept {
-		*to = append(*to, s)
-		return
+	all := append(*to, s)
+	room := 0
+	for _, k := range all {
+		room += cap(k)
 	}
-	copy(*to, (*to)[1:])
-	(*to)[kept-1] = s
+	for room > most && len(all) > 0 {
+		room -= cap(all[0])
+		all[0] = nil
+		all = all[1:]
+	}
+	*to = append((*to)[:0], all...)
 }

@@ -26,10 +26,13 @@ func TestMemoryIsSharedAndUsedAgain(t *testing.T) {
 	if l := m.list(100); cap(l) < 100 {
 		t.Errorf("room for %d records of 100", cap(l))
 	}
-	for range 2 * keptLists {
-		give(&m, &m.lists, make([]record.Record, 0, 7), keptLists)
+	for range 100 {
+		give(&m, &m.lists, make([]record.Record, 0, 7), 70)
 	}
-	if len(m.lists) != keptLists {
-		t.Errorf("%d lists are kept", len(m.lists))
+	if len(m.lists) != 10 {
+		t.Errorf("%d lists of 7 are kept, want 10", len(m.lists))
+	}
+	if give(&m, &m.lists, make([]record.Record, 0, 71), 70); len(m.lists) != 0 {
+		t.Errorf("a list that is too large is kept, with %d others", len(m.lists)-1)
 	}
 }
