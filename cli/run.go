@@ -139,7 +139,7 @@ func (r *replica) serve(ctx context.Context) (stopped <-chan struct{}, err error
 	close(off)
 	var served <-chan error = off
 	if listen := r.job.Settings.HTTP.Listen; listen != "" {
-		pages := observe.Pages{Topology: r.explain, Config: r.showConfig}
+		pages := observe.Pages{Topology: r.explain, Config: r.showConfig, AdminToken: r.job.Settings.HTTP.AdminToken.Reveal()}
 		if _, served, err = r.obs.Serve(ctx, listen, r.obs.Handler(pages)); err != nil {
 			return nil, err
 		}

@@ -37,6 +37,7 @@ func (l *settingsLoader) settle() {
 		s.Processing.MaxEpochBytes = min(s.Processing.MaxEpochBytes, max(s.State.MemoryBudget/4, 1<<20))
 	}
 	l.readSecret("kafka.sasl.password", "kafka.sasl.password_file", &s.Kafka.SASL.Password, s.Kafka.SASL.PasswordFile)
+	l.readSecret("http.admin_token", "http.admin_token_file", &s.HTTP.AdminToken, s.HTTP.AdminTokenFile)
 	l.readSecret("kafka.sasl.oauth.client_secret", "kafka.sasl.oauth.client_secret_file", &s.Kafka.SASL.OAuth.ClientSecret, s.Kafka.SASL.OAuth.ClientSecretFile)
 }
 
@@ -234,6 +235,9 @@ func loopback(host string) bool {
 	return err == nil && address.IsLoopback()
 }
 
+// leastToken is the least length of a token.
+const leastToken = 16
+
 func (l *settingsLoader) checkHTTP() {
 	h := l.settings.HTTP
 	if h.Listen == "" {
@@ -246,6 +250,9 @@ func (l *settingsLoader) checkHTTP() {
 	if host, _, _ := net.SplitHostPort(h.Listen); !h.AllowRemote && !loopback(host) {
 		l.fail("http.listen", codeSecurity, fmt.Sprintf("%q can be reached from other machines, and the endpoints ask for no password", h.Listen),
 			"listen on 127.0.0.1, or permit it with http.allow_remote: true")
+	}
+	if token := h.AdminToken.Reveal(); token != "" && len(token) < leastToken {
+		l.fail("http.admin_token", codeSecurity, fmt.Sprintf("the token has %d bytes and could be guessed", len(token)), fmt.Sprintf("use at least %d, as from `openssl rand -hex 16`", leastToken))
 	}
 }
 

@@ -81,12 +81,16 @@ type Errors struct {
 	DeadLetterTopic string `mapstructure:"dead_letter_topic"`
 }
 
-// HTTP holds the settings of the health, metrics and query endpoints and of the web page.
+// HTTP holds the settings of the health, metrics and administration endpoints and of the web page.
 type HTTP struct {
 	// Listen is the address of the endpoints, as host:port; port 0 takes any free one, an empty address switches them off.
 	Listen string `mapstructure:"listen"`
 	// AllowRemote permits an address that other machines can reach. The endpoints ask for no password.
 	AllowRemote bool `mapstructure:"allow_remote"`
+	// AdminToken opens /v1/log-level and /debug/pprof/ to requests that send it as a bearer token; without it they do not exist. Refer to it, as in ${env:ADMIN_TOKEN}, rather than writing it.
+	AdminToken Secret `mapstructure:"admin_token"`
+	// AdminTokenFile is a file that holds the token; a newline at its end is left out. Instead of admin_token.
+	AdminTokenFile string `mapstructure:"admin_token_file"`
 }
 
 // Log holds the settings of the log, which goes to standard error.

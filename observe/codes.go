@@ -77,8 +77,8 @@ var Codes = []Code{
 		"The path does not exist.",
 		"The page at / links to what there is."},
 	{"MR5004", "method not allowed",
-		"The HTTP interface only answers GET and HEAD.",
-		"Use GET."},
+		"The path does not answer this method.",
+		"The header Allow lists those that it answers."},
 	{"MR5005", "bad query parameter",
 		"A query parameter has a value that is not known.",
 		"Use one of the values that the message lists."},
@@ -88,6 +88,9 @@ var Codes = []Code{
 	{"MR5007", "not healthy",
 		"A health check failed; the list of checks is in the answer.",
 		"Read the failed checks."},
+	{"MR5008", "not authorized",
+		"The path is an administrator's, and the request did not carry the token.",
+		"Send the token of http.admin_token as a bearer token."},
 }
 
 // coded is an error that knows its own code. Errors of other packages may implement it.

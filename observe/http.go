@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -17,6 +18,8 @@ import (
 type Pages struct {
 	Topology func(format string) (string, error) // the plan as text, json, mermaid or dot
 	Config   func() (string, error)              // the effective configuration as YAML, secrets already hidden
+	// AdminToken opens the routes that change something or show what is in memory to whoever sends it. Empty: there are none.
+	AdminToken string
 }
 
 // topologyFormats maps what ?format= may say to the type of the answer.
@@ -29,7 +32,8 @@ const plainText = "text/plain; charset=utf-8"
 //go:embed page
 var pageFiles embed.FS
 
-// Handler answers all paths of the HTTP interface. It reads only; nothing that it serves holds a record or a secret.
+// Handler answers all paths of the HTTP interface. But for the routes of AdminToken it reads only, and nothing that it
+// serves holds a record or a secret.
 func (o *Observer) Handler(p Pages) http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/livez", "/ping"} {
@@ -50,6 +54,7 @@ func (o *Observer) Handler(p Pages) http.Handler {
 	if p.Config != nil {
 		mux.HandleFunc("/debug/config", serveConfig(p.Config))
 	}
+	o.administer(mux, p.AdminToken)
 	mux.HandleFunc("/{$}", servePage("index.html"))
 	mux.HandleFunc("/ui/app.js", servePage("app.js"))
 	mux.HandleFunc("/ui/style.css", servePage("style.css"))
@@ -59,12 +64,20 @@ func (o *Observer) Handler(p Pages) http.Handler {
 	return guard(mux)
 }
 
+// allowed lists the methods of a path.
+func allowed(path string) []string {
+	if path == "/v1/log-level" {
+		return []string{http.MethodGet, http.MethodHead, http.MethodPut}
+	}
+	return []string{http.MethodGet, http.MethodHead}
+}
+
 // contentPolicy lets the page load its own script and style and ask this server, nothing else. Text that comes from
 // brokers or records can therefore not run, even where the page had a mistake.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard holds for every path: reading only, small requests, and headers that keep browsers from guessing.
+// guard holds for every path: methods that it knows, small requests, and headers that keep browsers from guessing.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -74,8 +87,8 @@ func guard(next http.Handler) http.Handler {
 		h.Set("Content-Security-Policy", contentPolicy)
 		h.Set("Cache-Control", "no-store")
 		r.Body = http.MaxBytesReader(w, r.Body, 1024)
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			h.Set("Allow", "GET, HEAD")
+		if allow := allowed(r.URL.Path); !slices.Contains(allow, r.Method) {
+			h.Set("Allow", strings.Join(allow, ", "))
 			newProblem(http.StatusMethodNotAllowed, "MR5004", r.Method+" is not allowed here").write(w, r)
 			return
 		}

@@ -52,13 +52,18 @@ func (c *lineCore) Write(e zapcore.Entry, fields []zap.Field) error {
 // Sync does nothing: every line is written at once.
 func (c *lineCore) Sync() error { return nil }
 
+// parseLevel reads the name of a level that a log may have.
+func parseLevel(name string) (zapcore.Level, error) {
+	level, err := zapcore.ParseLevel(name)
+	if err != nil || name == "" || level > zapcore.ErrorLevel {
+		return level, fmt.Errorf("log level %q: want debug, info, warn or error", name)
+	}
+	return level, nil
+}
+
 // newLogger builds the logger for opt. JSON lines carry application_id and instance each, since they are mixed with
 // those of other instances; console lines belong to one process and say it once, when it starts.
-func newLogger(opt Options, out *screen) (*zap.Logger, error) {
-	level, err := zapcore.ParseLevel(opt.LogLevel)
-	if err != nil || level > zapcore.ErrorLevel {
-		return nil, fmt.Errorf("log level %q: want debug, info, warn or error", opt.LogLevel)
-	}
+func newLogger(opt Options, level zapcore.LevelEnabler, out *screen) (*zap.Logger, error) {
 	core := &lineCore{LevelEnabler: level, out: out}
 	switch opt.LogFormat {
 	case "", "console":

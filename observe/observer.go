@@ -43,6 +43,7 @@ type Observer struct {
 	metrics *metrics
 
 	mu       sync.Mutex // guards everything below; never held while writing
+	level    logLevel
 	life     life
 	restores map[restoreKey]*restore
 	stores   map[restoreKey]record.StoreStats // CacheHits and CacheMisses are totals here
@@ -95,13 +96,18 @@ func New(opt Options) (*Observer, error) {
 		opt.StallTimeout = DefaultStallTimeout
 	}
 	out := &screen{out: opt.Out, bars: opt.Terminal && opt.LogFormat != "json"}
-	log, err := newLogger(opt, out)
+	level, err := parseLevel(opt.LogLevel)
+	if err != nil {
+		return nil, err
+	}
+	at := zap.NewAtomicLevelAt(level)
+	log, err := newLogger(opt, at, out)
 	if err != nil {
 		return nil, err
 	}
 	now := opt.Clock()
 	o := &Observer{
-		opt: opt, log: log, screen: out, disk: -1,
+		opt: opt, log: log, level: logLevel{AtomicLevel: at, usual: level}, screen: out, disk: -1,
 		life:     life{state: created, since: now, started: now, quiet: now, active: map[record.TaskID]bool{}},
 		restores: map[restoreKey]*restore{},
 		stores:   map[restoreKey]record.StoreStats{},

@@ -73,6 +73,7 @@ func (o *Observer) Run(ctx context.Context) error {
 func (o *Observer) Tick(now time.Time) {
 	o.restoreLine(now)
 	o.flushSamples(now)
+	o.restoreLevel(now)
 
 	o.mu.Lock()
 	took := now.Sub(o.summary.since)
