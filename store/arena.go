@@ -1,6 +1,9 @@
 package store
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Chunks of tables come from here. They lie outside the Go heap where the system allows it: the collector would count
 // them as live memory and let the heap grow to twice their size before it collects the real garbage. A released chunk is
@@ -16,6 +19,9 @@ var chunkArena arena
 // maxFreeChunks bounds what waits to be used again: 64 MiB.
 const maxFreeChunks = 256
 
+// mapped is how many bytes there are outside the Go heap.
+var mapped atomic.Int64
+
 // take returns an empty chunk. Its content is whatever was there before.
 func (a *arena) take() []byte {
 	a.mu.Lock()
@@ -26,7 +32,7 @@ func (a *arena) take() []byte {
 		return c[:0]
 	}
 	a.mu.Unlock()
-	return mapChunk()[:0]
+	return mapMemory(chunkBytes)[:0]
 }
 
 // give takes a chunk back. The caller keeps no reference to it or into it.
@@ -39,5 +45,5 @@ func (a *arena) give(c []byte) {
 		return
 	}
 	a.mu.Unlock()
-	unmapChunk(c)
+	unmapMemory(c)
 }

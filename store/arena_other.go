@@ -2,6 +2,6 @@
 
 package store
 
-func mapChunk() []byte { return make([]byte, chunkBytes) }
+func mapMemory(size int) []byte { return make([]byte, size) }
 
-func unmapChunk([]byte) {}
+func unmapMemory([]byte) {}

@@ -4,16 +4,21 @@ package store
 
 import "syscall"
 
-// mapChunk asks the system for a chunk. Where it refuses, the Go heap gives one; unmapChunk cannot tell the difference
-// and leaves that one to the collector.
-func mapChunk() []byte {
-	c, err := syscall.Mmap(-1, 0, chunkBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+// mapMemory asks the system for cleared memory. Where it refuses, the Go heap gives it; unmapMemory cannot tell the
+// difference and leaves that to the collector.
+func mapMemory(size int) []byte {
+	b, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
-		return make([]byte, chunkBytes)
+		return make([]byte, size)
 	}
-	return c
+	mapped.Add(int64(size))
+	return b
 }
 
-func unmapChunk(c []byte) {
-	_ = syscall.Munmap(c) // an error means that the chunk is the Go heap's
+// unmapMemory takes what mapMemory returned, whole.
+func unmapMemory(b []byte) {
+	size := int64(len(b))
+	if syscall.Munmap(b) == nil { // an error means that the memory is the Go heap's
+		mapped.Add(-size)
+	}
 }

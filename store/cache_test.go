@@ -287,7 +287,8 @@ func TestOpenRefusesAnotherNumberOfStores(t *testing.T) {
 }
 
 func TestAScratchForgetsEverything(t *testing.T) {
-	s, empty := NewScratch()
+	scratch := NewScratch()
+	s, empty := scratch.Store, scratch.Empty
 	for round := range 3 {
 		for i := range 100 {
 			key := []byte(fmt.Sprint(i))

@@ -253,13 +253,22 @@ func (s *Store) collect(k *Keys, segment int64) error {
 	})
 }
 
-// NewScratch returns a store whose rows live only in memory and never leave its overlay, and the function that empties it.
-func NewScratch() (*Store, func()) {
-	s := &Store{cache: newCache()}
-	return s, func() {
-		s.overlay.recycle(scratchKeep)
-		s.entry = nil
-	}
+// A Scratch is a store whose rows live only in memory and never leave its overlay.
+type Scratch struct{ *Store }
+
+// NewScratch returns an empty one. Its owner releases it: its memory is not the garbage collector's.
+func NewScratch() Scratch { return Scratch{&Store{cache: newCache()}} }
+
+// Empty ends its rows.
+func (s Scratch) Empty() {
+	s.overlay.recycle(scratchKeep)
+	s.entry = nil
+}
+
+// Release gives its memory back; it must not be used any more.
+func (s Scratch) Release() {
+	s.overlay.release()
+	s.entry = nil
 }
 
 const scratchKeep = 16 << 20

@@ -14,7 +14,7 @@ import (
 // An entry is a header of four words (key length, value length, value capacity, flags), the key and the value, padded to
 // eight bytes. A value that outgrows its capacity moves to a new entry; the old one is marked dead.
 type table struct {
-	index  []uint64 // upper half: hash; lower half: 1 + address of the entry in units of 8 bytes; 0: free
+	index  index // upper half: hash; lower half: 1 + address of the entry in units of 8 bytes; 0: free
 	chunks [][]byte
 	used   int // chunks in use; the ones behind wait to be used again
 	live   int
@@ -77,15 +77,15 @@ func (t *table) at(address uint32) entry {
 }
 
 // bytes is the memory that the table holds, index included.
-func (t *table) bytes() int { return t.size + 8*len(t.index) }
+func (t *table) bytes() int { return t.size + 8*len(t.index.places) }
 
 func (t *table) find(hash uint32, key []byte) (entry, bool) {
-	if len(t.index) == 0 {
+	if len(t.index.places) == 0 {
 		return nil, false
 	}
-	mask := uint32(len(t.index) - 1)
+	mask := uint32(len(t.index.places) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {
-		place := t.index[i]
+		place := t.index.places[i]
 		if place == 0 {
 			return nil, false
 		}
@@ -99,13 +99,13 @@ func (t *table) find(hash uint32, key []byte) (entry, bool) {
 
 // put sets the value of key (nil: known absent) and replaces its flags. It returns the entry.
 func (t *table) put(hash uint32, key, value []byte, flags uint32) entry {
-	if 4*(t.live+1) > 3*len(t.index) {
+	if 4*(t.live+1) > 3*len(t.index.places) {
 		t.grow()
 	}
-	mask := uint32(len(t.index) - 1)
+	mask := uint32(len(t.index.places) - 1)
 	i := hash & mask
-	for ; t.index[i] != 0; i = (i + 1) & mask {
-		if place := t.index[i]; uint32(place>>32) == hash {
+	for ; t.index.places[i] != 0; i = (i + 1) & mask {
+		if place := t.index.places[i]; uint32(place>>32) == hash {
 			e := t.at(uint32(place))
 			if !bytes.Equal(e.key(), key) {
 				continue
@@ -117,12 +117,12 @@ func (t *table) put(hash uint32, key, value []byte, flags uint32) entry {
 			e.set(flagDead)
 			t.dead += e.size()
 			address, moved := t.add(key, value, flags)
-			t.index[i] = uint64(hash)<<32 | uint64(address)
+			t.index.places[i] = uint64(hash)<<32 | uint64(address)
 			return moved
 		}
 	}
 	address, e := t.add(key, value, flags)
-	t.index[i] = uint64(hash)<<32 | uint64(address)
+	t.index.places[i] = uint64(hash)<<32 | uint64(address)
 	t.live++
 	return e
 }
@@ -196,17 +196,18 @@ func (t *table) open(capacity int) {
 
 func (t *table) grow() {
 	old := t.index
-	t.index = make([]uint64, max(16, 2*len(old)))
-	mask := uint32(len(t.index) - 1)
-	for _, place := range old {
+	defer old.release()
+	t.index = newIndex(max(16, 2*len(old.places)))
+	mask := uint32(len(t.index.places) - 1)
+	for _, place := range old.places {
 		if place == 0 {
 			continue
 		}
 		i := uint32(place>>32) & mask
-		for t.index[i] != 0 {
+		for t.index.places[i] != 0 {
 			i = (i + 1) & mask
 		}
-		t.index[i] = place
+		t.index.places[i] = place
 	}
 }
 
@@ -230,7 +231,7 @@ func (t *table) reset(keep int) {
 		t.release()
 		return
 	}
-	clear(t.index)
+	clear(t.index.places)
 	ordinary := t.chunks[:0]
 	for _, c := range t.chunks {
 		if cap(c) <= chunkBytes {
@@ -249,5 +250,6 @@ func (t *table) release() {
 			chunkArena.give(c)
 		}
 	}
+	t.index.release()
 	*t = table{}
 }

@@ -216,7 +216,7 @@ func TestArenaHasABound(t *testing.T) {
 		t.Errorf("a chunk of %d bytes with %d used", cap(c), len(c))
 	}
 	for _, c := range a.free {
-		unmapChunk(c)
+		unmapMemory(c)
 	}
 }
 

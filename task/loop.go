@@ -250,8 +250,13 @@ func (t *Task) freeSlot() {
 	}
 }
 
-// TakeState gives the task's state away after Run has ended: for the same task's next start, or to be closed.
+// TakeState gives the task's state away after Run has ended: for the same task's next start, or to be closed. Nothing else
+// of the task may be used afterwards.
 func (t *Task) TakeState() *store.State {
+	for _, s := range t.scratches {
+		s.Release()
+	}
+	t.scratches = nil
 	s := t.state
 	t.state = nil
 	return s

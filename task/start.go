@@ -35,8 +35,8 @@ func Start(ctx context.Context, id record.TaskID, o Options, kept *store.State) 
 		return nil, err
 	}
 	if err := t.start(ctx, offsets); err != nil {
-		if t.state != nil {
-			_ = t.state.Close() // the error that we report is the cause
+		if s := t.TakeState(); s != nil {
+			_ = s.Close() // the error that we report is the cause
 		}
 		return nil, fmt.Errorf("start task %s: %w", id, err)
 	}
@@ -337,9 +337,16 @@ func (t *Task) build() error {
 	}
 	var err error
 	t.instance, err = t.sub.Build(topology.Env{Task: t.id, Formats: o.Formats, Store: func(i int) topology.Store { return rows{t.state.Store(i)} },
-		Scratch:    func() (topology.Store, func()) { s, empty := store.NewScratch(); return rows{s}, empty },
+		Scratch:    t.scratch,
 		Partitions: o.Partitions, Present: present, Writers: o.Writers, MaxRecordBytes: o.MaxRecordBytes})
 	return err
+}
+
+// scratch makes a store for rows that live within an epoch.
+func (t *Task) scratch() (topology.Store, func()) {
+	s := store.NewScratch()
+	t.scratches = append(t.scratches, s)
+	return rows{s.Store}, s.Empty
 }
 
 // rows is a store as the operators know it.

@@ -27,18 +27,19 @@ type Task struct {
 	done     chan struct{}
 	err      error // why Run ended; read after done
 
-	batch    record.Batch // being processed
-	input    int          // that it is of
-	at       int          // next record in it
-	dirty    bool         // something happened since the last epoch
-	hurried  bool         // the epoch was asked to end early
-	quiet    bool         // that all is done was told in this epoch
-	flushing bool         // holds one of the process's slots for flushes
-	records  int64        // processed in this epoch
-	epoch    int64        // number of the last epoch that this task was a part of
-	meter    meter
-	told     []byte // the clock as of the last epoch
-	pending  *part  // handed over, not decided
+	batch     record.Batch // being processed
+	input     int          // that it is of
+	at        int          // next record in it
+	dirty     bool         // something happened since the last epoch
+	hurried   bool         // the epoch was asked to end early
+	quiet     bool         // that all is done was told in this epoch
+	flushing  bool         // holds one of the process's slots for flushes
+	records   int64        // processed in this epoch
+	epoch     int64        // number of the last epoch that this task was a part of
+	meter     meter
+	scratches []store.Scratch
+	told      []byte // the clock as of the last epoch
+	pending   *part  // handed over, not decided
 
 	spare      *topology.Outputs // of the epoch before: while it is undecided the committer reads it
 	changelogs []*record.Outbox  // likewise

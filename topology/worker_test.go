@@ -70,8 +70,8 @@ func (k *worker) start() {
 		Task: k.id, Formats: formats.ByName{}, Present: present, Partitions: k.w.count, Writers: k.w.writers, MaxRecordBytes: 1 << 20,
 		Store: func(i int) topology.Store { return stateStore{k.state.Store(i)} },
 		Scratch: func() (topology.Store, func()) {
-			s, empty := store.NewScratch()
-			return stateStore{s}, empty
+			s := store.NewScratch()
+			return stateStore{s.Store}, s.Empty
 		},
 	})
 	if err != nil {
