@@ -87,7 +87,7 @@ type Consumer struct {
 type Producer struct {
 	// Compression of what is written: none, snappy, lz4, zstd or gzip.
 	Compression string `mapstructure:"compression" words:"none|snappy|lz4|zstd|gzip"`
-	// MaxBatchBytes is the largest batch of records that is sent, before compression, in bytes. At most the brokers' message.max.bytes.
+	// MaxBatchBytes is the largest batch of records that is sent, and the largest record, before compression, in bytes. At most the brokers' message.max.bytes. Batches of several records have at most 256 KiB.
 	MaxBatchBytes Size `mapstructure:"max_batch_bytes"`
 	// TransactionTimeout is how long a transaction may stay open; a process that crashes blocks readers of committed
 	// records for up to this long. At most the session timeout; where it is not set, a shorter session timeout lowers it.

@@ -87,7 +87,11 @@ func (s *stream) cut(runs []record.Run, limits bounds) {
 		for n < len(runs) && !(limits.keeps(runs[n]) && (len(runs) == 1 || len(runs[n].Records) > worthCopying)) {
 			n++
 		}
-		s.rewrite(runs[:n], limits)
+		if n == 1 && limits.keeps(runs[0]) {
+			s.add(runs[0]) // it has no neighbour to be put together with
+		} else {
+			s.rewrite(runs[:n], limits)
+		}
 		if runs = runs[n:]; len(runs) > 0 {
 			s.add(runs[0])
 			runs = runs[1:]

@@ -15,7 +15,7 @@ import (
 )
 
 // The records of a batch are compressed as a whole. A bound on what comes out of a few bytes keeps a hostile batch from
-// taking all memory; it is sarama's.
+// taking all memory; it is sarama's. What comes out lives as long as its batch waits, so it has no room beyond its end.
 
 var errCompression = errors.New("no such compression")
 
@@ -92,6 +92,7 @@ func decompress(codec sarama.CompressionCodec, b []byte) ([]byte, error) {
 		r := lz4Readers.Get().(*lz4.Reader)
 		defer lz4Readers.Put(r)
 		r.Reset(bytes.NewReader(b))
+		defer r.Reset(nil) // or the pool would keep the answer
 		return bounded(r, len(b))
 	case sarama.CompressionSnappy:
 		return unsnap(b)
@@ -114,7 +115,7 @@ func unsnap(b []byte) ([]byte, error) {
 		room = min(room, limit)
 		out, err := snappy.DecodeCapped(make([]byte, 0, room), b)
 		if !errors.Is(err, snappy.ErrDstTooSmall) {
-			return out, err
+			return fitted(out), err
 		}
 		if room == limit {
 			return nil, sarama.ErrDecompressedBatchTooLarge
@@ -125,10 +126,18 @@ func unsnap(b []byte) ([]byte, error) {
 func bounded(r io.Reader, size int) ([]byte, error) {
 	limit := int64(sarama.MaxDecompressedBatchSize)
 	var out bytes.Buffer
-	out.Grow(usually * size)
+	out.Grow(min(usually*size, int(limit)))
 	n, err := out.ReadFrom(io.LimitReader(r, limit+1))
 	if err == nil && n > limit {
 		return nil, sarama.ErrDecompressedBatchTooLarge
 	}
-	return out.Bytes(), err
+	return fitted(out.Bytes()), err
+}
+
+// fitted returns b without much room behind it.
+func fitted(b []byte) []byte {
+	if cap(b) > len(b)+len(b)/4 {
+		return append(make([]byte, 0, len(b)), b...)
+	}
+	return b
 }

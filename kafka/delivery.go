@@ -26,7 +26,7 @@ type delivery struct {
 }
 
 const (
-	maxInFlight     = 3
+	maxInFlight     = 5 // as many as brokers remember of a producer and a partition, so that all may be sent again
 	maxRequestBytes = 4 << 20
 )
 

@@ -147,6 +147,9 @@ func (l *brokerLoop) take(s *fetchSource, block *sarama.FetchResponseBlock) {
 	switch err := asError(block.Err); {
 	case err == nil:
 		b, err := l.tap.decode(s.tp, s.next, block)
+		if errors.Is(err, errUnreadable) {
+			err = fmt.Errorf("%w (%w)", errDamaged, err)
+		}
 		if err != nil {
 			l.strike(s, err)
 			return

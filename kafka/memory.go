@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -22,7 +23,7 @@ const (
 	keptRecords = 64 << 10 // 6 MiB
 )
 
-// answer is one answer's bytes, which the batches of several partitions share.
+// answerBytes is one answer's bytes, which the batches of several partitions share.
 type answerBytes struct {
 	memory *memory
 	b      []byte
@@ -52,16 +53,16 @@ func (m *memory) free(a *answerBytes, list []record.Record) func() {
 	}
 }
 
-// take returns the first that is large enough, or a new one.
+// smallest is the size up to which any will do.
+const smallest = 1 << 12
+
+// take returns the first that is large enough and not much larger, or a new one.
 func take[T any](m *memory, from *[][]T, size int) []T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, s := range *from {
-		if cap(s) >= size {
-			last := len(*from) - 1
-			(*from)[i] = (*from)[last]
-			(*from)[last] = nil
-			*from = (*from)[:last]
+		if cap(s) >= size && cap(s) <= 4*size+smallest {
+			*from = slices.Delete(*from, i, i+1)
 			return s[:0]
 		}
 	}
@@ -70,17 +71,18 @@ func take[T any](m *memory, from *[][]T, size int) []T {
 
 // give keeps s, in the place of the oldest if that would be too much: sizes change with the load.
 func give[T any](m *memory, to *[][]T, s []T, most int) {
+	if cap(s) > most {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := append(*to, s)
-	room := 0
-	for _, k := range all {
+	room := cap(s)
+	for _, k := range *to {
 		room += cap(k)
 	}
-	for room > most && len(all) > 0 {
-		room -= cap(all[0])
-		all[0] = nil
-		all = all[1:]
+	oldest := 0
+	for ; room > most; oldest++ {
+		room -= cap((*to)[oldest])
 	}
-	*to = append((*to)[:0], all...)
+	*to = append(slices.Delete(*to, 0, oldest), s)
 }

@@ -113,15 +113,19 @@ func (c *tapConn) next() error {
 		return err
 	}
 	c.out = frame
-	if version, ok := c.isFetch(frame); ok && version >= oldestTapped {
-		c.tap.sets = map[record.TopicPartition][]byte{}
-		if rest, ok := cut(frame, version, c.tap.sets); ok {
-			c.out, c.tap.answer = rest, answer
-			answer.users.Store(int32(len(c.tap.sets)))
-		} else {
-			clear(c.tap.sets) // sarama shall say what is wrong with it
-		}
+	version, ok := c.isFetch(frame)
+	if !ok || version < oldestTapped {
+		return nil
 	}
+	c.tap.sets = map[record.TopicPartition][]byte{}
+	rest, ok := cut(frame, version, c.tap.sets)
+	if !ok {
+		clear(c.tap.sets) // sarama shall say what is wrong with it
+		return nil
+	}
+	c.out, c.tap.answer = rest, answer
+	answer.users.Store(int32(len(c.tap.sets)) + 1)
+	answer.release() // what we had of it
 	return nil
 }
 

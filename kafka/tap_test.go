@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,53 +89,6 @@ func wireOf(r rawBatch) (b []byte) {
 
 type fataler interface {
 	Fatalf(format string, args ...any)
-}
-
-// fetchFrom lets sarama ask the wire with and without a tap, and returns what both make of the answer. Partition 0 of
-// topic a is asked for; the answer may have more.
-func fetchFrom(t fataler, w *wire, version int16, next int64, answer *kmsg.FetchResponse) (tapped, plain record.Batch, tappedErr, plainErr error) {
-	config := w.config(sarama.V2_4_0_0)
-	if version >= flexibleFetch {
-		config = w.config(sarama.V2_7_0_0)
-	}
-	answer.Version = version
-	var body []byte
-	if answer.IsFlexible() {
-		body = append(body, 0) // tags of the header
-	}
-	body = answer.AppendTo(body)
-	ask := func(b *sarama.Broker, err error) (*sarama.FetchResponseBlock, error) {
-		if err != nil {
-			t.Fatalf("%v", err)
-		}
-		defer closeBroker(b)
-		request := &sarama.FetchRequest{Version: version, MinBytes: 1, SessionEpoch: -1}
-		request.AddBlock("a", 0, next, 1, -1)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			<-w.requests
-			w.answers <- body
-		}()
-		response, err := b.Fetch(request)
-		<-done
-		if err != nil {
-			return nil, err
-		}
-		return response.GetBlock("a", 0), nil
-	}
-	tp := record.TopicPartition{Topic: "a"}
-	b, tap, err := openTapped(w.addr(), config)
-	block, tappedErr := ask(b, err)
-	if tappedErr == nil {
-		tapped, tappedErr = tap.decode(tp, next, block)
-	}
-	b, err = open(w.addr(), config)
-	block, plainErr = ask(b, err)
-	if plainErr == nil {
-		plain, plainErr = decode(tp, next, block)
-	}
-	return tapped, plain, tappedErr, plainErr
 }
 
 func answerOf(sets ...[]byte) *kmsg.FetchResponse {
@@ -286,6 +240,40 @@ func TestATapRefusesWhatSaramaRefuses(t *testing.T) {
 
 func sum(b []byte) {
 	binary.BigEndian.PutUint32(b[17:], crc32.Checksum(b[batchChecked:], castagnoli))
+}
+
+// A batch whose checksum is right and that cannot be read is damage to whoever reads its partition, as any other.
+func TestAnUndecodableBatchIsDamage(t *testing.T) {
+	b := simpleBatch(7, "c")
+	b.spoil = func(b []byte) { b[22] = byte(sarama.CompressionGZIP); sum(b) }
+	tp := record.TopicPartition{Topic: "a"}
+	sink := newCollector(0)
+	f := &Fetcher{sources: map[record.TopicPartition]*fetchSource{}}
+	s := &fetchSource{tp: tp, next: 7, sink: sink}
+	f.sources[tp] = s
+	l := &brokerLoop{fetcher: f, tap: &tap{sets: map[record.TopicPartition][]byte{tp: b.bytes(t)}}}
+	for range maxStrikes {
+		l.take(s, &sarama.FetchResponseBlock{})
+	}
+	if !errors.Is(sink.failed, errDamaged) || !strings.Contains(sink.failed.Error(), "a-0@7") {
+		t.Errorf("%v", sink.failed)
+	}
+}
+
+// Answers without records leave their memory to the next ones.
+func TestEmptyAnswersCostNoMemory(t *testing.T) {
+	w := newWire(t)
+	_, tap, err := fetchTapped(t, w, 12, 0, answerOf([]byte{}))
+	if err != nil || len(tap.memory.bytes) != 1 {
+		t.Errorf("%d buffers wait, %v", len(tap.memory.bytes), err)
+	}
+	batch, tap, err := fetchTapped(t, w, 12, 0, answerOf(simpleBatch(0, "a").bytes(t)))
+	if err != nil || len(tap.memory.bytes) != 0 {
+		t.Fatalf("%d buffers wait while a batch does, %v", len(tap.memory.bytes), err)
+	}
+	if batch.Free(); len(tap.memory.bytes) != 1 || len(tap.memory.lists) != 1 {
+		t.Errorf("%d buffers and %d lists wait", len(tap.memory.bytes), len(tap.memory.lists))
+	}
 }
 
 // Nothing that a broker could send ends the process, or makes it read outside of the answer.

@@ -14,15 +14,15 @@ import (
 // checksum of all that follows (4), attributes (2), last offset delta (4), first and newest timestamp (8 and 8), producer id (8),
 // producer epoch (2), first sequence number (4) and the number of its records (4).
 const (
-	batchHead     = 61
-	batchChecked  = 21 // where the checksum's bytes begin
-	batchVersion  = 16
-	batchUnsized  = 12 // what the length does not count
-	attrCodec     = 0x07
-	attrAppend    = 0x08
-	attrTxn       = 0x10
-	attrControl   = 0x20
-	futureVersion = 2
+	batchHead    = 61
+	batchChecked = 21 // where the checksum's bytes begin
+	batchVersion = 16
+	batchUnsized = 12 // what the length does not count
+	attrCodec    = 0x07
+	attrAppend   = 0x08
+	attrTxn      = 0x10
+	attrControl  = 0x20
+	magic        = 2 // the version
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -35,7 +35,7 @@ func readable(set []byte) []byte {
 		b := set[at:]
 		size := batchUnsized + int64(int32(binary.BigEndian.Uint32(b[8:])))
 		switch {
-		case b[batchVersion] != futureVersion, size < batchHead:
+		case b[batchVersion] != magic, size < batchHead:
 			return nil
 		case size > int64(len(b)):
 			return whole(set[:at])
@@ -119,6 +119,7 @@ func (t *target) walk(b, records []byte, next record.Offset) error {
 	var r record.Record
 	for n := int32(binary.BigEndian.Uint32(b[57:])); n > 0; n-- {
 		if !w.Next(&r, &t.headers) {
+			clear(t.records[len(before.records):]) // the list is used again, and would keep the answer
 			*t = before
 			return sarama.ErrInsufficientData
 		}

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"millrace/record"
 )
 
 // wire is a broker that is nothing but a socket: it keeps what sarama writes, and answers with what a test says.
@@ -74,3 +77,60 @@ func (w *wire) config(version sarama.KafkaVersion) *sarama.Config {
 }
 
 func (w *wire) addr() string { return w.listener.Addr().String() }
+
+// fetchFrom lets sarama ask the wire with and without a tap, and returns what both make of the answer. Partition 0 of
+// topic a is asked for; the answer may have more.
+func fetchFrom(t fataler, w *wire, version int16, next int64, answer *kmsg.FetchResponse) (tapped, plain record.Batch, tappedErr, plainErr error) {
+	tapped, _, tappedErr = fetchTapped(t, w, version, next, answer)
+	b, err := open(w.addr(), w.fetchConfig(version))
+	block, plainErr := w.ask(t, b, err, next, answer)
+	if plainErr == nil {
+		plain, plainErr = decode(record.TopicPartition{Topic: "a"}, next, block)
+	}
+	return tapped, plain, tappedErr, plainErr
+}
+
+func fetchTapped(t fataler, w *wire, version int16, next int64, answer *kmsg.FetchResponse) (record.Batch, *tap, error) {
+	answer.Version = version
+	b, tap, err := openTapped(w.addr(), w.fetchConfig(version))
+	block, err := w.ask(t, b, err, next, answer)
+	if err != nil {
+		return record.Batch{}, tap, err
+	}
+	batch, err := tap.decode(record.TopicPartition{Topic: "a"}, next, block)
+	return batch, tap, err
+}
+
+func (w *wire) fetchConfig(version int16) *sarama.Config {
+	if version >= flexibleFetch {
+		return w.config(sarama.V2_7_0_0)
+	}
+	return w.config(sarama.V2_4_0_0)
+}
+
+// ask sends one Fetch over a broker that was just opened, and closes it.
+func (w *wire) ask(t fataler, b *sarama.Broker, err error, next int64, answer *kmsg.FetchResponse) (*sarama.FetchResponseBlock, error) {
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	defer closeBroker(b)
+	var body []byte
+	if answer.IsFlexible() {
+		body = append(body, 0) // tags of the header
+	}
+	body = answer.AppendTo(body)
+	request := &sarama.FetchRequest{Version: answer.Version, MinBytes: 1, SessionEpoch: -1}
+	request.AddBlock("a", 0, next, 1, -1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		<-w.requests
+		w.answers <- body
+	}()
+	response, err := b.Fetch(request)
+	<-done
+	if err != nil {
+		return nil, err
+	}
+	return response.GetBlock("a", 0), nil
+}

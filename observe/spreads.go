@@ -69,6 +69,6 @@ func (v *spreadVec) Collect(ch chan<- prometheus.Metric) {
 		if key[1] != "" {
 			labels = key[:]
 		}
-		ch <- prometheus.MustNewConstHistogram(v.desc, below, float64(s.Sum)*v.unit, buckets, labels...)
+		ch <- prometheus.MustNewConstHistogram(v.desc, below, s.Sum*v.unit, buckets, labels...)
 	}
 }

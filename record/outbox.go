@@ -81,10 +81,12 @@ func (o *Outbox) room(size int) *Run {
 		}
 	}
 	capacity := runBytes
-	if o.used == 0 {
-		capacity = firstRun
+	switch {
+	case size > runBytes/4:
+		capacity = size // few of these fill a run, and much room would be left in each
+	case o.used == 0:
+		capacity = max(firstRun, size)
 	}
-	capacity = max(capacity, size)
 	switch {
 	case o.used == len(o.runs):
 		o.runs = append(o.runs, Run{Records: make([]byte, 0, capacity)})

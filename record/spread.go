@@ -6,7 +6,7 @@ import "math/bits"
 // few instructions, so that every record can be counted, and two spreads add up. Units are the owner's.
 type Spread struct {
 	Counts [SpreadBuckets]int64
-	Sum    int64
+	Sum    float64 // the largest values are times by mistake, and a few of them would run over an integer
 }
 
 // SpreadBuckets reach to 2^43: two and a half hours in nanoseconds, centuries in milliseconds. The last one takes all above.
@@ -16,7 +16,7 @@ const SpreadBuckets = 44
 func (s *Spread) Add(v int64) {
 	v = max(v, 0)
 	s.Counts[min(bits.Len64(uint64(v)), SpreadBuckets-1)]++
-	s.Sum += v
+	s.Sum += float64(v)
 }
 
 // Merge adds another spread's counts.

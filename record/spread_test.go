@@ -25,6 +25,13 @@ func TestSpread(t *testing.T) {
 	}
 	s.Add(1)
 	s.Merge(taken)
+	for range 5000 {
+		s.Add(1 << 53) // what a timestamp may be by mistake
+	}
+	if s.Sum < 5000*(1<<53) {
+		t.Errorf("the sum ran over: %v", s.Sum)
+	}
+	s.Counts[SpreadBuckets-1], s.Sum = 0, 107
 	if s.Count() != 3 || s.Sum != 107 || s.Counts[3] != 1 || s.Counts[7] != 1 {
 		t.Errorf("merged %+v", s)
 	}

@@ -28,7 +28,9 @@ type queue struct {
 const inboxBytes = 1 << 20
 
 // weight is the memory that a waiting batch takes, with what decoding has put around its records.
-func weight(b record.Batch) int { return b.Bytes + 64*len(b.Records) }
+func weight(b record.Batch) int { return b.Bytes + recordBytes*len(b.Records) }
+
+const recordBytes = 3*24 + 2*8 // of a record.Record: three slices and two numbers
 
 func newInbox(inputs int, drain func()) *inbox {
 	return &inbox{queues: make([]queue, inputs), ready: make(chan struct{}, 1), drain: drain}

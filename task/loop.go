@@ -120,9 +120,18 @@ func (t *Task) step() (bool, error) {
 	}
 	if t.at == len(t.batch.Records) {
 		t.inputs[t.input].position = t.batch.Next
+		t.workedOff()
 	}
 	t.dirty = true
 	return true, nil
+}
+
+// workedOff gives the batch's memory back. Nothing may have kept what aliases it.
+func (t *Task) workedOff() {
+	if t.batch.Free != nil {
+		t.batch.Free()
+	}
+	t.batch.Records, t.batch.Free, t.at = nil, nil, 0
 }
 
 // waitsFor tells why step did nothing: with work left, it had no room.
@@ -148,9 +157,6 @@ func (t *Task) nextBatch() (found bool, err error) {
 			t.inputs[i].heard = t.options.Clock()
 		} else if b.Next == t.inputs[i].position {
 			continue
-		}
-		if t.batch.Free != nil {
-			t.batch.Free()
 		}
 		t.batch, t.input, t.at = b, i, 0
 		return true, nil

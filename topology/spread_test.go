@@ -33,9 +33,9 @@ func TestLatenessAndLatencyAreCounted(t *testing.T) {
 		t.Errorf("open at last: %v, want one window", got)
 	}
 	if s := w.spreads[record.Lateness]; s.Count() != 5 || s.Counts[0] != 3 || s.Sum != 3+39 {
-		t.Errorf("lateness of %d records, %d on time, %d ms in all", s.Count(), s.Counts[0], s.Sum)
+		t.Errorf("lateness of %d records, %d on time, %v ms in all", s.Count(), s.Counts[0], s.Sum)
 	}
 	if s := w.spreads[record.Latency]; s.Count() != 3 || s.Sum != (1000-9)+(1000-12)+(1000-1) {
-		t.Errorf("latency of %d results, %d ms in all", s.Count(), s.Sum)
+		t.Errorf("latency of %d results, %v ms in all", s.Count(), s.Sum)
 	}
 }
