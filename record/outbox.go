@@ -32,11 +32,13 @@ func (o *Outbox) Bytes() int { return o.bytes }
 // Runs returns what waits, in order.
 func (o *Outbox) Runs() []Run { return o.runs[:o.used] }
 
-// Reset empties the outbox and keeps its memory, but for runs that a single large record made.
+// Reset empties the outbox and keeps its memory for the next epoch: as much as this one needed, or three quarters of what
+// there was, so that one large epoch is forgotten after some small ones. Runs of single large records are not kept.
 func (o *Outbox) Reset() {
+	most := max(o.used, len(o.runs)*3/4)
 	kept := o.runs[:0]
 	for _, r := range o.runs {
-		if cap(r.Records) <= runBytes {
+		if cap(r.Records) <= runBytes && len(kept) < most {
 			kept = append(kept, Run{Records: r.Records[:0]})
 		}
 	}

@@ -77,3 +77,26 @@ func TestOutboxAllocatesNothingOnceItIsWarm(t *testing.T) {
 		t.Fatalf("%v allocations for 5000 records", n)
 	}
 }
+
+// One large epoch does not hold its memory for ever, and one as large as the last allocates nothing.
+func TestOutboxForgetsItsLargestEpoch(t *testing.T) {
+	var o Outbox
+	fill := func(n int) {
+		for range n {
+			o.Append(nil, make([]byte, 1000), nil, 1)
+		}
+	}
+	fill(10_000)
+	large := len(o.runs)
+	o.Reset()
+	if len(o.runs) != large {
+		t.Errorf("%d runs of %d are kept for an epoch of the same size", len(o.runs), large)
+	}
+	for range 20 {
+		fill(10)
+		o.Reset()
+	}
+	if len(o.runs) > 1 {
+		t.Errorf("%d runs of %d are kept after many small epochs", len(o.runs), large)
+	}
+}
