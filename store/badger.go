@@ -87,12 +87,8 @@ func whole(item *badger.Item, value []byte) error {
 }
 
 func (e *badgerEngine) Range(prefix []byte, visit func(key, value []byte) bool) error {
-	o := badger.DefaultIteratorOptions
-	o.Prefix, o.PrefetchValues = prefix, false
-	txn := e.db.NewTransactionAt(math.MaxUint64, false)
-	defer txn.Discard()
-	it := txn.NewIterator(o)
-	defer it.Close()
+	it, done := e.iterate(prefix)
+	defer done()
 	for it.Rewind(); it.Valid(); it.Next() {
 		more := true
 		err := it.Item().Value(func(value []byte) error {
@@ -115,13 +111,21 @@ func (e *badgerEngine) Range(prefix []byte, visit func(key, value []byte) bool) 
 	return nil
 }
 
-func (e *badgerEngine) Heads(prefix []byte, n int, visit func(head []byte)) error {
+// iterate returns an iterator over the rows whose keys start with prefix; done ends it.
+func (e *badgerEngine) iterate(prefix []byte) (it *badger.Iterator, done func()) {
 	o := badger.DefaultIteratorOptions
 	o.Prefix, o.PrefetchValues = prefix, false
 	txn := e.db.NewTransactionAt(math.MaxUint64, false)
-	defer txn.Discard()
-	it := txn.NewIterator(o)
-	defer it.Close()
+	it = txn.NewIterator(o)
+	return it, func() {
+		it.Close()
+		txn.Discard()
+	}
+}
+
+func (e *badgerEngine) Heads(prefix []byte, n int, visit func(head []byte)) error {
+	it, done := e.iterate(prefix)
+	defer done()
 	for it.Rewind(); it.Valid(); {
 		key := it.Item().Key()
 		if len(key) < n {
