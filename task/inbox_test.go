@@ -3,6 +3,7 @@ package task
 import (
 	"errors"
 	"testing"
+	"unsafe"
 
 	"millrace/record"
 
@@ -92,10 +93,10 @@ func TestAFullPartitionPausesItselfOnly(t *testing.T) {
 	drained := 0
 	i := newInbox(2, func() { drained++ })
 	large := batchAt(1, 1)
-	large.Bytes = inboxBytes - 65
+	large.Bytes = inboxBytes - recordBytes - 1
 	port{i, 0}.Offer(large)
 	if (port{i, 0}).Full() {
-		t.Error("full before the bound: a record counts 64 bytes")
+		t.Errorf("full before the bound: a record counts %d bytes", recordBytes)
 	}
 	port{i, 0}.Offer(batchAt(2, 2))
 	if !(port{i, 0}).Full() || (port{i, 1}).Full() {
@@ -154,5 +155,11 @@ func TestQuietIsReadToTheEndAndHeardOfIt(t *testing.T) {
 	}
 	if lag, _ := i.lag(0, 12); lag != 0 {
 		t.Errorf("lag %d", lag)
+	}
+}
+
+func TestWhatARecordCountsIsItsSize(t *testing.T) {
+	if size := int(unsafe.Sizeof(record.Record{})); size != recordBytes {
+		t.Errorf("a record has %d bytes and counts %d", size, recordBytes)
 	}
 }
