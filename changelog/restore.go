@@ -53,9 +53,7 @@ func Restore(ctx context.Context, r Reader, s Store, from, end record.Offset) (R
 				progress = append(progress[:0], c.value...)
 			}
 		}
-		if b.Free != nil {
-			b.Free()
-		}
+		b.WorkedOff()
 		if b.Next > result.Position {
 			result.Position = b.Next
 			if err := s.Reached(b.Next); err != nil {

@@ -83,19 +83,18 @@ const worthCopying = 32 << 10
 // are written anew.
 func (s *stream) cut(runs []record.Run, limits bounds) {
 	for len(runs) > 0 {
-		n := 0
-		for n < len(runs) && !(limits.keeps(runs[n]) && (len(runs) == 1 || len(runs[n].Records) > worthCopying)) {
+		n := 0 // runs up to the next one that goes as it is
+		for n < len(runs) && !(limits.keeps(runs[n]) && len(runs[n].Records) > worthCopying) {
 			n++
 		}
-		if n == 1 && limits.keeps(runs[0]) {
-			s.add(runs[0]) // it has no neighbour to be put together with
-		} else {
+		switch {
+		case n == 0, n == 1 && limits.keeps(runs[0]): // also a small one without a neighbour to be put together with
+			n = 1
+			s.add(runs[0])
+		default:
 			s.rewrite(runs[:n], limits)
 		}
-		if runs = runs[n:]; len(runs) > 0 {
-			s.add(runs[0])
-			runs = runs[1:]
-		}
+		runs = runs[n:]
 	}
 }
 
@@ -104,9 +103,7 @@ func (l bounds) keeps(r record.Run) bool {
 }
 
 func (s *stream) add(r record.Run) {
-	if r.Count > 0 {
-		s.batches = append(s.batches, batch{records: r.Records, count: r.Count, first: r.First, newest: r.Newest})
-	}
+	s.batches = append(s.batches, batch{records: r.Records, count: r.Count, first: r.First, newest: r.Newest})
 }
 
 // rewrite makes batches of records that cannot go as they are.

@@ -71,14 +71,9 @@ func (r *Reader) read(ctx context.Context, from record.Offset) (record.Batch, er
 	request := &sarama.FetchRequest{Version: 12, MaxWaitTime: int32(restoreMaxWait.Milliseconds()), MinBytes: 1,
 		MaxBytes: restoreMaxBytes, Isolation: sarama.ReadCommitted, SessionEpoch: -1}
 	request.AddBlock(r.tp.Topic, r.tp.Partition, from, restoreMaxBytes, -1)
-	begun := time.Now()
-	response, err := r.broker.Fetch(request)
-	if err == nil {
-		err = asError(sarama.KError(response.ErrorCode))
-	}
-	r.client.requested("fetch", begun, err)
+	response, err := r.client.fetch(r.broker, request)
 	if err != nil {
-		return record.Batch{}, unreadable(err)
+		return record.Batch{}, err
 	}
 	block := response.GetBlock(r.tp.Topic, r.tp.Partition)
 	if block == nil {

@@ -159,12 +159,12 @@ func (d *delivery) take(a answer) error {
 	if a.err != nil {
 		d.producer.forget(a.broker)
 	}
-	worst := a.err
-	defer func() { d.producer.client.requested("produce", a.begun, worst) }()
+	told := a.err // the first of the partitions' errors
+	defer func() { d.producer.client.requested("produce", a.begun, told) }()
 	for _, s := range a.sent {
 		s.stream.inFlight--
 		block, err := a.block(s.stream.to)
-		worst = cmp.Or(worst, err)
+		told = cmp.Or(told, err)
 		switch {
 		case err == nil || errors.Is(err, sarama.ErrDuplicateSequenceNumber):
 			d.acknowledge(s, block)

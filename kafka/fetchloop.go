@@ -102,14 +102,9 @@ func (l *brokerLoop) fetch(t turn) error {
 	for _, s := range t.sources {
 		request.AddBlock(s.tp.Topic, s.tp.Partition, s.next, partitionMaxBytes, -1)
 	}
-	begun := time.Now()
-	response, err := l.broker.Fetch(request)
-	if err == nil {
-		err = asError(sarama.KError(response.ErrorCode))
-	}
-	l.fetcher.client.requested("fetch", begun, err)
+	response, err := l.fetcher.client.fetch(l.broker, request)
 	if err != nil {
-		return unreadable(err)
+		return err
 	}
 	l.pause = backoff{}
 	for _, s := range t.sources {
@@ -125,7 +120,7 @@ func (l *brokerLoop) failed(t turn, err error) {
 		case kindOf(err) == configuration:
 			l.fetcher.fail(s, reaction("fetch "+s.tp.String(), l.fetcher.client.config.denied(err, "Read", s.tp.Topic)))
 		case errors.Is(err, errUnreadable): // by whose batch is found out one by one
-			l.strike(s, fmt.Errorf("%w (%w)", errDamaged, err))
+			l.strike(s, err)
 		default:
 			l.fetcher.lose(s) // the broker may be gone, and its partitions with it
 		}
@@ -134,6 +129,9 @@ func (l *brokerLoop) failed(t turn, err error) {
 
 // strike counts an unreadable answer.
 func (l *brokerLoop) strike(s *fetchSource, err error) {
+	if errors.Is(err, errUnreadable) {
+		err = fmt.Errorf("%w (%w)", errDamaged, err)
+	}
 	if s.strikes++; s.strikes >= maxStrikes || errors.Is(err, errOldFormat) {
 		l.fetcher.fail(s, fmt.Errorf("%s@%d: %w", s.tp, s.next, err))
 	}
@@ -147,9 +145,6 @@ func (l *brokerLoop) take(s *fetchSource, block *sarama.FetchResponseBlock) {
 	switch err := asError(block.Err); {
 	case err == nil:
 		b, err := l.tap.decode(s.tp, s.next, block)
-		if errors.Is(err, errUnreadable) {
-			err = fmt.Errorf("%w (%w)", errDamaged, err)
-		}
 		if err != nil {
 			l.strike(s, err)
 			return

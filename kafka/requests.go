@@ -23,3 +23,17 @@ func (c *Client) requested(api string, begun time.Time, err error) {
 	}
 	c.config.Requested(api, result, time.Since(begun))
 }
+
+// fetch sends one request of a fetcher or a restore. An answer that arrived and cannot be read is errUnreadable.
+func (c *Client) fetch(b *sarama.Broker, request *sarama.FetchRequest) (*sarama.FetchResponse, error) {
+	begun := time.Now()
+	response, err := b.Fetch(request)
+	if err == nil {
+		err = asError(sarama.KError(response.ErrorCode))
+	}
+	c.requested("fetch", begun, err)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return response, nil
+}

@@ -10,9 +10,11 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// A batch of version 2 begins with its first offset (8 bytes), its length from there on (4), leader epoch (4), version (1),
-// checksum of all that follows (4), attributes (2), last offset delta (4), first and newest timestamp (8 and 8), producer id (8),
-// producer epoch (2), first sequence number (4) and the number of its records (4).
+// A logBatch is a batch of version 2 as the log has it. It begins with its first offset (8 bytes), its length from there on
+// (4), leader epoch (4), version (1), checksum of all that follows (4), attributes (2), last offset delta (4), first and newest
+// timestamp (8 and 8), producer id (8), producer epoch (2), first sequence number (4) and the number of its records (4).
+type logBatch []byte
+
 const (
 	batchHead    = 61
 	batchChecked = 21 // where the checksum's bytes begin
@@ -25,6 +27,29 @@ const (
 	magic        = 2 // the version
 )
 
+func (b logBatch) short(at int) int32 { return int32(binary.BigEndian.Uint32(b[at:])) }
+func (b logBatch) long(at int) int64  { return int64(binary.BigEndian.Uint64(b[at:])) }
+
+func (b logBatch) first() record.Offset           { return b.long(0) }
+func (b logBatch) size() int64                    { return batchUnsized + int64(b.short(8)) }
+func (b logBatch) last() record.Offset            { return b.first() + int64(b.short(23)) }
+func (b logBatch) has(attribute byte) bool        { return b[22]&attribute != 0 }
+func (b logBatch) codec() sarama.CompressionCodec { return sarama.CompressionCodec(b[22] & attrCodec) }
+func (b logBatch) times() (first, newest int64)   { return b.long(27), b.long(35) }
+func (b logBatch) producer() int64                { return b.long(43) }
+func (b logBatch) count() int32                   { return b.short(57) }
+
+// intact tells whether the checksum is right.
+func (b logBatch) intact() bool {
+	return crc32.Checksum(b[batchChecked:], castagnoli) == binary.BigEndian.Uint32(b[17:])
+}
+
+// nextBatch cuts the first batch off a set of whole ones.
+func nextBatch(set []byte) (b logBatch, rest []byte) {
+	size := logBatch(set).size()
+	return set[:size:size], set[size:]
+}
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // readable returns the whole batches of a record set; nil if it holds anything else than batches of version 2 with
@@ -32,14 +57,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func readable(set []byte) []byte {
 	at := 0
 	for at+batchHead <= len(set) {
-		b := set[at:]
-		size := batchUnsized + int64(int32(binary.BigEndian.Uint32(b[8:])))
+		b := logBatch(set[at:])
+		size := b.size()
 		switch {
 		case b[batchVersion] != magic, size < batchHead:
 			return nil
 		case size > int64(len(b)):
 			return whole(set[:at])
-		case crc32.Checksum(b[batchChecked:size], castagnoli) != binary.BigEndian.Uint32(b[17:]):
+		case !b[:size].intact():
 			return nil
 		}
 		at += int(size)
@@ -61,15 +86,10 @@ func (t *tap) decodeSet(g *gathering, set []byte) (record.Batch, error) {
 	next := g.batch.Next
 	g.into.records = t.memory.list(countRecords(set))
 	for len(set) > 0 {
-		size := batchUnsized + int(binary.BigEndian.Uint32(set[8:]))
-		b := set[:size:size]
-		set = set[size:]
-		h := header{first: int64(binary.BigEndian.Uint64(b)), producer: int64(binary.BigEndian.Uint64(b[43:])),
-			transactional: b[22]&attrTxn != 0, control: b[22]&attrControl != 0}
-		h.last = h.first + int64(int32(binary.BigEndian.Uint32(b[23:])))
-		if h.control {
-			h.abort = abortsIn(b)
-		}
+		var b logBatch
+		b, set = nextBatch(set)
+		h := header{first: b.first(), last: b.last(), producer: b.producer(), transactional: b.has(attrTxn), control: b.has(attrControl)}
+		h.abort = h.control && abortsIn(b)
 		if g.wants(h) {
 			if err := g.into.walkBatch(b, next); err != nil {
 				if g.batch.Next > next {
@@ -87,9 +107,10 @@ func (t *tap) decodeSet(g *gathering, set []byte) (record.Batch, error) {
 // countRecords is the number of records that the batches say they have, as far as it is worth believing at once.
 func countRecords(set []byte) int {
 	n := 0
-	for rest := set; len(rest) > 0; rest = rest[batchUnsized+int(binary.BigEndian.Uint32(rest[8:])):] {
-		if rest[22]&attrControl == 0 {
-			n += int(max(0, int32(binary.BigEndian.Uint32(rest[57:]))))
+	for len(set) > 0 {
+		var b logBatch
+		if b, set = nextBatch(set); !b.has(attrControl) {
+			n += int(max(0, b.count()))
 		}
 	}
 	return min(n, believed)
@@ -97,27 +118,28 @@ func countRecords(set []byte) int {
 
 const believed = 1 << 16
 
-func abortsIn(b []byte) bool {
+func abortsIn(b logBatch) bool {
 	var t target
 	return t.walkBatch(b, 0) == nil && len(t.records) > 0 && endsAsAborted(t.records[0].Key)
 }
 
 // walkBatch appends the records of a batch from the offset next on; they alias it unless it is compressed.
-func (t *target) walkBatch(b []byte, next record.Offset) error {
-	records, err := decompress(sarama.CompressionCodec(b[22]&attrCodec), b[batchHead:])
+func (t *target) walkBatch(b logBatch, next record.Offset) error {
+	records, err := decompress(b.codec(), b[batchHead:])
 	if err != nil {
 		return err
 	}
 	return t.walk(b[:batchHead], records, next)
 }
 
-func (t *target) walk(b, records []byte, next record.Offset) error {
-	firstOffset, firstTime := int64(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint64(b[27:]))
-	appended, newest := b[22]&attrAppend != 0, int64(binary.BigEndian.Uint64(b[35:]))
+// walk appends records, which are those of the batch with this head.
+func (t *target) walk(head logBatch, records []byte, next record.Offset) error {
+	firstOffset, appended := head.first(), head.has(attrAppend)
+	firstTime, newest := head.times()
 	w := record.WireOf(records)
 	before := *t
 	var r record.Record
-	for n := int32(binary.BigEndian.Uint32(b[57:])); n > 0; n-- {
+	for n := head.count(); n > 0; n-- {
 		if !w.Next(&r, &t.headers) {
 			clear(t.records[len(before.records):]) // the list is used again, and would keep the answer
 			*t = before

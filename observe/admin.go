@@ -48,19 +48,16 @@ func authorized(token string, next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// bounded shortens a profile that would take longer than an answer may.
+// bounded shortens a profile that would take longer than an answer may; without a wish it takes 10 s.
 func bounded(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		seconds, err := strconv.Atoi(q.Get("seconds"))
-		if most := int(maxProfile / time.Second); err != nil || seconds <= 0 || seconds > most {
-			q.Set("seconds", strconv.Itoa(min(10, most)))
-			if err == nil && seconds > most {
-				q.Set("seconds", strconv.Itoa(most))
-			}
-			r.URL.RawQuery = q.Encode()
-			r.Form = nil
+		if err != nil || seconds <= 0 {
+			seconds = 10
 		}
+		q.Set("seconds", strconv.Itoa(min(seconds, int(maxProfile/time.Second))))
+		r.URL.RawQuery, r.Form = q.Encode(), nil
 		next(w, r)
 	}
 }

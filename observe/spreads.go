@@ -14,6 +14,7 @@ import (
 // observed one by one.
 type spreadVec struct {
 	desc        *prometheus.Desc
+	labels      int     // their number, at most two
 	unit        float64 // seconds in one of the spread's units
 	first, last int     // the buckets that are shown: powers of two, every other one
 
@@ -24,13 +25,13 @@ type spreadVec struct {
 // spread registers a histogram of durations that are counted in the given unit.
 func (c *catalogue) spread(v *spreadVec, name, help string, labels ...string) *spreadVec {
 	c.note("histogram", name, help, labels)
-	v.desc = prometheus.NewDesc(name, help, labels, nil)
+	v.desc, v.labels = prometheus.NewDesc(name, help, labels, nil), len(labels)
 	v.byLabels = map[[2]string]*record.Spread{}
 	c.to.MustRegister(v)
 	return v
 }
 
-// add counts more values; nil is nothing. There are as many labels as were registered, at most two.
+// add counts more values; nil is nothing. There are as many labels as were registered.
 func (v *spreadVec) add(s *record.Spread, labels ...string) {
 	if s == nil {
 		return
@@ -65,10 +66,6 @@ func (v *spreadVec) Collect(ch chan<- prometheus.Metric) {
 				buckets[math.Ldexp(v.unit, i)] = below
 			}
 		}
-		labels := key[:1]
-		if key[1] != "" {
-			labels = key[:]
-		}
-		ch <- prometheus.MustNewConstHistogram(v.desc, below, s.Sum*v.unit, buckets, labels...)
+		ch <- prometheus.MustNewConstHistogram(v.desc, below, s.Sum*v.unit, buckets, key[:v.labels]...)
 	}
 }

@@ -12,8 +12,7 @@ type Record struct {
 }
 
 // Batch is what one fetch brought of one partition. Records may be empty: transactions and compaction leave offsets
-// without records, and Next still moves. Whoever has worked a batch off may call Free, where there is one: its records, and
-// all that aliases them, must not be looked at afterwards.
+// without records, and Next still moves.
 type Batch struct {
 	From    TopicPartition
 	Records []Record
@@ -21,6 +20,13 @@ type Batch struct {
 	End     Offset // high watermark that the broker reported with it
 	Bytes   int
 	Free    func() // gives the memory back; nil: the garbage collector does
+}
+
+// WorkedOff gives the batch's memory back, once. Its records, and all that aliases them, must not be looked at afterwards.
+func (b Batch) WorkedOff() {
+	if b.Free != nil {
+		b.Free()
+	}
 }
 
 // Window is a half-open interval of event time in ms: [Start, End).

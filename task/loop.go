@@ -120,18 +120,11 @@ func (t *Task) step() (bool, error) {
 	}
 	if t.at == len(t.batch.Records) {
 		t.inputs[t.input].position = t.batch.Next
-		t.workedOff()
+		t.batch.WorkedOff() // nothing has kept what aliases it
+		t.batch.Records, t.batch.Free, t.at = nil, nil, 0
 	}
 	t.dirty = true
 	return true, nil
-}
-
-// workedOff gives the batch's memory back. Nothing may have kept what aliases it.
-func (t *Task) workedOff() {
-	if t.batch.Free != nil {
-		t.batch.Free()
-	}
-	t.batch.Records, t.batch.Free, t.at = nil, nil, 0
 }
 
 // waitsFor tells why step did nothing: with work left, it had no room.
