@@ -31,6 +31,7 @@ func (l *settingsLoader) settle() {
 	}
 	session := s.Kafka.SessionTimeout
 	lower("kafka.heartbeat_interval", &s.Kafka.HeartbeatInterval, session/3)
+	lower("kafka.heartbeat_interval", &s.Kafka.HeartbeatInterval, s.Kafka.RebalanceTimeout/3)
 	lower("kafka.consumer.fetch_max_wait", &s.Kafka.Consumer.FetchMaxWait, session/10)
 	lower("kafka.producer.transaction_timeout", &s.Kafka.Producer.TransactionTimeout, session)
 	if l.origins["processing.max_epoch_bytes"].Kind == FromDefault {
@@ -212,6 +213,8 @@ func (l *settingsLoader) checkAgreement() {
 			"raise kafka.producer.transaction_timeout to " + formatDuration(5*commit) + ", or commit more often"},
 		{"kafka.producer.transaction_timeout", "kafka.session_timeout", transaction, session, "raise kafka.session_timeout, or lower this one"},
 		{"kafka.heartbeat_interval", "a third of kafka.session_timeout", s.Kafka.HeartbeatInterval, session / 3, "two lost heartbeats must not cost the partitions"},
+		{"kafka.heartbeat_interval", "a third of kafka.rebalance_timeout", s.Kafka.HeartbeatInterval, s.Kafka.RebalanceTimeout / 3,
+			"the answer to a heartbeat is what tells of a rebalance, and who joins it too late is put out of the group"},
 		{"kafka.consumer.fetch_max_wait", "a tenth of kafka.session_timeout", s.Kafka.Consumer.FetchMaxWait, session / 10, ""},
 		{"processing.commit_interval", "a third of kafka.rebalance_timeout", commit, s.Kafka.RebalanceTimeout / 3, "a rebalance has to wait for a commit"},
 	}

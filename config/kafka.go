@@ -13,8 +13,8 @@ type Kafka struct {
 	GroupInstanceID string `mapstructure:"group_instance_id"`
 	// SessionTimeout is the silence after which the group gives this process's partitions to others. For a static member longer than a restart takes.
 	SessionTimeout time.Duration `mapstructure:"session_timeout"`
-	// HeartbeatInterval is the time between two signs of life to the group. At most a third of the session timeout; where it is
-	// not set, a shorter session timeout lowers it.
+	// HeartbeatInterval is the time between two signs of life to the group. At most a third of the session timeout and of the
+	// rebalance timeout; where it is not set, shorter ones lower it.
 	HeartbeatInterval time.Duration `mapstructure:"heartbeat_interval"`
 	// RebalanceTimeout is how long the group waits for this process to commit and give up partitions.
 	RebalanceTimeout time.Duration `mapstructure:"rebalance_timeout"`

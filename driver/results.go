@@ -65,6 +65,7 @@ func (d *Driver) Tallies() []record.Tally {
 type listener struct{ driver *Driver }
 
 func (listener) RestoreStarted(record.TaskID, string, int64, int64, bool)           {}
+func (listener) RestoreGivenUp(record.TaskID, string)                               {}
 func (listener) RestoreProgress(record.TaskID, string, int64, int64)                {}
 func (listener) Restored(record.TaskID, string, bool, int64, time.Duration)         {}
 func (listener) Flushed(task record.TaskID, rows int, bytes int64, _ time.Duration) {}

@@ -50,6 +50,14 @@ func TestProbesAlongALife(t *testing.T) {
 		{"committed", func() { s.Committed(commitOne) }, 200, 200, 200},
 		{"another task comes", func() { s.Assigned(append(tasks, task(0, 1)), 2, 0) }, 200, 200, 503},
 		{"and is restored", func() { s.Ready(2, 0) }, 200, 200, 200},
+		{"a third comes", func() { s.Assigned(append(tasks, task(0, 1), task(0, 2)), 2, 0) }, 200, 200, 503},
+		{"and goes before its restore begins", func() {
+			s.Revoked([]record.TaskID{task(0, 2)}, false)
+			s.Assigned(append(tasks, task(0, 1)), 3, 0)
+			s.Ready(2, 0)
+			s.RestoreStarted(task(0, 2), "seen", 0, 9, false)
+		}, 200, 200, 503},
+		{"which ends when it is noticed", func() { s.RestoreGivenUp(task(0, 2), "seen") }, 200, 200, 200},
 		{"the same tasks again", func() { s.Assigned(append(tasks, task(0, 1)), 3, 0) }, 200, 200, 200},
 		{"an epoch fails", func() { s.Recovering(errors.New("not authorized"), 1) }, 200, 200, 503},
 		{"and works again", func() { s.Ready(2, 0) }, 200, 200, 200},

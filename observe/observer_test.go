@@ -201,6 +201,7 @@ func TestReadyCountsEachRestoreOnce(t *testing.T) {
 	s := newStory(t, nil)
 	s.run()
 	s.out.take()
+	s.Assigned([]record.TaskID{task(0, 0), task(0, 1), task(0, 2), task(0, 5), task(1, 0)}, 5, 0)
 	s.RestoreStarted(task(0, 5), "seen", 0, 7, true)
 	s.Restored(task(0, 5), "seen", true, 7, time.Second)
 	s.Ready(5, time.Second)

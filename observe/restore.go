@@ -106,6 +106,18 @@ func (o *Observer) RestoreProgress(task record.TaskID, store string, position, e
 	o.screen.bar(store, done, total)
 }
 
+// RestoreGivenUp reports the end of a restore that brought nothing about: it failed and will start anew, or the task has
+// gone to another instance while it ran.
+func (o *Observer) RestoreGivenUp(task record.TaskID, store string) {
+	o.mu.Lock()
+	delete(o.restores, restoreKey{task, store})
+	busy := o.restoringNow()
+	o.mu.Unlock()
+	if busy == 0 {
+		o.screen.close()
+	}
+}
+
 // Restored reports the end of a restore: replayed is the number of changelog records that were applied.
 func (o *Observer) Restored(task record.TaskID, store string, reused bool, replayed int64, took time.Duration) {
 	k := restoreKey{task, store}
@@ -136,7 +148,11 @@ func (o *Observer) Ready(tasks int, took time.Duration) {
 	o.mu.Lock()
 	o.life.ready, o.life.failing, o.life.quiet = true, false, now
 	var stores, reused, replayed int64
-	for _, r := range o.restores {
+	for k, r := range o.restores {
+		if !o.life.active[k.task] { // it went to another instance and was restored for nothing
+			delete(o.restores, k)
+			continue
+		}
 		if !r.done || r.told {
 			continue
 		}

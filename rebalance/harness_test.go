@@ -126,6 +126,7 @@ func (e *events) Draining()                           { e.note(func() { e.draini
 func (e *events) RestoreStarted(id record.TaskID, _ string, _, _ int64, reused bool) {
 	e.note(func() { e.reused[id] = reused })
 }
+func (e *events) RestoreGivenUp(record.TaskID, string)                       {}
 func (e *events) RestoreProgress(record.TaskID, string, int64, int64)        {}
 func (e *events) Restored(record.TaskID, string, bool, int64, time.Duration) {}
 func (e *events) Flushed(record.TaskID, int, int64, time.Duration)           {}

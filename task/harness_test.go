@@ -110,7 +110,10 @@ type log struct {
 	at record.TopicPartition
 }
 
-func (l log) Read(_ context.Context, from record.Offset) (record.Batch, error) {
+func (l log) Read(ctx context.Context, from record.Offset) (record.Batch, error) {
+	if err := ctx.Err(); err != nil {
+		return record.Batch{}, err
+	}
 	all := l.logs[l.at]
 	next := min(from+3, record.Offset(len(all)))
 	return record.Batch{From: l.at, Records: all[from:next], Next: next, End: record.Offset(len(all))}, nil
@@ -176,6 +179,10 @@ func newBench(t testing.TB, job string) *bench {
 func (b *bench) RestoreStarted(_ record.TaskID, store string, from, to int64, reused bool) {
 	b.told = append(b.told, fmt.Sprintf("%s %d-%d reused %v", store, from, to, reused))
 }
+func (b *bench) RestoreGivenUp(task record.TaskID, store string) {
+	b.told = append(b.told, task.String()+" "+store+" given up")
+}
+
 func (b *bench) RestoreProgress(record.TaskID, string, int64, int64) {
 	b.told = append(b.told, "progress")
 }

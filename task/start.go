@@ -138,17 +138,22 @@ func (t *Task) restoreStore(ctx context.Context, i int, log changelogEnd) (*chan
 	reused := t.state.Reused(i) > 0 || from > 0
 	begin := o.Clock()
 	o.RestoreStarted(t.id, name, from, log.end, reused)
-	reader, done, err := o.Cluster.Changelog(log.tp)
+	result, err := t.replay(ctx, i, from, log)
 	if err != nil {
-		return nil, err
-	}
-	defer done()
-	result, err := changelog.Restore(ctx, reader, &restoring{task: t, store: i, end: log.end, reported: begin}, from, log.end)
-	if err != nil {
+		o.RestoreGivenUp(t.id, name)
 		return nil, fmt.Errorf("restore %s: %w", name, err)
 	}
 	o.Restored(t.id, name, reused, result.Records, o.Clock().Sub(begin))
 	return result.Progress, nil
+}
+
+func (t *Task) replay(ctx context.Context, i int, from record.Offset, log changelogEnd) (changelog.Restored, error) {
+	reader, done, err := t.options.Cluster.Changelog(log.tp)
+	if err != nil {
+		return changelog.Restored{}, err
+	}
+	defer done()
+	return changelog.Restore(ctx, reader, &restoring{task: t, store: i, end: log.end, reported: t.options.Clock()}, from, log.end)
 }
 
 // restoring puts restored rows into one of the task's stores. Rows go to disk in large pieces as the cache fills.

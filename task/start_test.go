@@ -2,6 +2,8 @@ package task
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -275,5 +277,20 @@ func TestInputsMayDifferInTheirPartitions(t *testing.T) {
 	p, err := h.Freeze()
 	if err != nil || len(p.Offsets) != 1 {
 		t.Errorf("offsets %+v, %v", p, err)
+	}
+}
+
+// What is told of a restore has an end also when the task goes to another process at its beginning: whoever waits until
+// nothing is restored any more would wait for ever.
+func TestAnEndIsToldOfEveryRestore(t *testing.T) {
+	b := filled(t)
+	b.engine = store.NewMemory()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Start(ctx, b.id, b.options, nil); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if want := []string{"counts 0-3 reused false", b.id.String() + " counts given up"}; !slices.Equal(b.told, want) {
+		t.Errorf("told %q, want %q", b.told, want)
 	}
 }

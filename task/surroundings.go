@@ -29,6 +29,8 @@ type Cluster interface {
 type Listener interface {
 	RestoreStarted(task record.TaskID, store string, from, to int64, reused bool)
 	RestoreProgress(task record.TaskID, store string, position, end int64)
+	// RestoreGivenUp ends a restore that Restored will not end: it failed, or the task went to another process.
+	RestoreGivenUp(task record.TaskID, store string)
 	Restored(task record.TaskID, store string, reused bool, replayed int64, took time.Duration)
 	Flushed(task record.TaskID, rows int, bytes int64, took time.Duration)
 	Warn(code, message string, fields ...any)
