@@ -16,6 +16,8 @@ type JSONDecoder struct {
 	whole   []int
 	scratch []byte // strings that had escapes, decoded bytes
 	wrong   *TypeError
+	layout  layout
+	noting  bool // values that are read are noted in layout.reads
 }
 
 // NewJSONDecoder returns a decoder for fields. Numbers of type any become long if they are written without fraction and
@@ -32,12 +34,34 @@ func NewJSONDecoder(fields []Field) *JSONDecoder {
 // *TypeError for the first field of a wrong type; into is then of no use. into aliases src and the decoder's scratch
 // until the next Decode.
 func (d *JSONDecoder) Decode(src []byte, into []record.Value) error {
-	d.src, d.pos, d.syntax, d.wrong = src, 0, nil, nil
-	d.scratch = d.scratch[:0]
-	clear(into[:len(d.fields)])
+	try, learn := d.layout.ready()
+	if try {
+		d.begin(src, into)
+		ok := d.predicted(into)
+		d.layout.fitted(ok)
+		if ok {
+			return d.typeError()
+		}
+	}
+	d.begin(src, into)
+	d.noting, d.layout.reads = learn && len(d.whole) == 0, d.layout.reads[:0]
 	if !d.document(into) {
 		return d.syntax
 	}
+	if d.noting && d.wrong == nil {
+		d.layout.learn(src, d.fields, into)
+	}
+	return d.typeError()
+}
+
+func (d *JSONDecoder) begin(src []byte, into []record.Value) {
+	d.src, d.pos, d.syntax, d.wrong = src, 0, nil, nil
+	d.scratch = d.scratch[:0]
+	clear(into[:len(d.fields)])
+}
+
+// typeError is nil as an error, not only as a pointer, where there is none.
+func (d *JSONDecoder) typeError() error {
 	if d.wrong != nil {
 		return d.wrong
 	}
@@ -131,6 +155,9 @@ func (d *JSONDecoder) wanted(e *entry, into []record.Value, depth int) bool {
 		}
 	}
 	for _, i := range e.fields {
+		if d.noting {
+			d.layout.reads = append(d.layout.reads, read{start, i})
+		}
 		d.pos = start
 		if !d.value(d.fields[i], &into[i], depth) {
 			return false

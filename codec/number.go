@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding/binary"
 	"math"
 	"strconv"
 	"unsafe"
@@ -58,8 +59,17 @@ func (s *scanner) number(n *number) bool {
 	return true
 }
 
+// digits appends the digits at pos to the mantissa, modulo 2^64, and returns where they end.
 func digits(src []byte, pos int, mantissa *uint64) int {
 	m := *mantissa
+	for pos+8 <= len(src) {
+		w := binary.LittleEndian.Uint64(src[pos:])
+		if !eightDigits(w) {
+			break
+		}
+		m = m*1e8 + eight(w)
+		pos += 8
+	}
 	for pos < len(src) {
 		c := src[pos] - '0'
 		if c > 9 {
@@ -70,6 +80,20 @@ func digits(src []byte, pos int, mantissa *uint64) int {
 	}
 	*mantissa = m
 	return pos
+}
+
+// eightDigits tells whether all bytes of w are digits: their upper halves are 3, and still are with 6 added.
+func eightDigits(w uint64) bool {
+	return w&(ones*0xf0) == ones*'0' && (w+ones*6)&(ones*0xf0) == ones*'0'
+}
+
+// eight is the number that eight digits are, the first of them in the lowest byte: neighbours are joined to numbers of
+// two digits, these to numbers of four, and these to the whole.
+func eight(w uint64) uint64 {
+	w &= ones * 0x0f
+	w = w*10 + w>>8
+	const mask = 0x000000ff000000ff
+	return (w&mask*(100+1000000<<32) + w>>16&mask*(1+10000<<32)) >> 32
 }
 
 func exponent(src []byte, pos int, n *number) int {
