@@ -27,11 +27,12 @@ type layout struct {
 // are wanted as a whole.
 type piece struct {
 	before separator
-	field  int         // index of the field that it is; -1: nobody reads it
-	text   bool        // the field, if any, takes a string as it is
-	long   record.Kind // of the field if it takes an integer as it is; Long where there is no field
-	depth  int         // of the object that it lies in
-	object bool
+	field  int  // index of the field that it is; -1: nobody reads it
+	text   bool // a string is taken as it is
+	// As what a number is taken as it is, without and with a fraction; Missing: not as it is.
+	whole, fraction record.Kind
+	depth           int // of the object that it lies in
+	object          bool
 }
 
 // read is a value that was decoded for a field.
@@ -100,14 +101,19 @@ func (d *JSONDecoder) predicted(into []record.Value) bool {
 			}
 			pos = end + 1
 			continue
-		case c-'1' <= 8:
-			var n uint64
-			end := digits(src, pos, &n)
-			if end-pos > 18 || end >= len(src) || src[end] == '.' || src[end]|0x20 == 'e' || p.long == record.Missing {
+		case c-'0' <= 9:
+			n, fraction, end := plainNumber(src, pos)
+			kind := p.whole
+			if fraction > 0 {
+				kind = p.fraction
+			}
+			if end < 0 || kind == record.Missing {
 				break
 			}
-			if p.field >= 0 {
-				into[p.field] = record.Value{Kind: p.long, Num: int64(n)}
+			if p.field >= 0 && kind == record.Double {
+				into[p.field] = record.DoubleValue(float64(n) / exactPowers[fraction])
+			} else if p.field >= 0 {
+				into[p.field] = record.Value{Kind: kind, Num: int64(n)}
 			}
 			pos = end
 			continue
@@ -136,6 +142,26 @@ func plainText(src []byte, pos int) int {
 		pos += 8
 	}
 	return -1
+}
+
+// plainNumber returns a number without sign and exponent as its digits, with how many of them stand behind the point; end is -1
+// if it is another one, is none, has more digits than a double or an int64 holds exactly, or ends the document.
+func plainNumber(src []byte, pos int) (n uint64, fraction, end int) {
+	end = digits(src, pos, &n)
+	if end-pos > 18 || src[pos] == '0' && end-pos > 1 || end == len(src) {
+		return 0, 0, -1
+	}
+	if src[end] == '.' {
+		point := end + 1
+		end = digits(src, point, &n)
+		if fraction = end - point; fraction == 0 || end-pos > 16 || end == len(src) {
+			return 0, 0, -1
+		}
+	}
+	if src[end]|0x20 == 'e' {
+		return 0, 0, -1
+	}
+	return n, fraction, end
 }
 
 // ready tells whether a document is to be tried, or is to be learnt once it is decoded.
@@ -179,20 +205,22 @@ func (l *layout) learn(src []byte, fields []Field, into []record.Value) {
 	}
 	for i := range l.pieces {
 		if p := &l.pieces[i]; p.field >= 0 {
-			p.text, p.long = plainKinds(fields[p.field].Type)
+			p.text, p.whole, p.fraction = plainKinds(fields[p.field].Type)
 		}
 	}
 }
 
-// plainKinds tells whether a field of the type takes a string as it is, and as what it takes an integer as it is.
-func plainKinds(t record.Type) (text bool, long record.Kind) {
+// plainKinds tells what of a field of the type needs no conversion; see piece.
+func plainKinds(t record.Type) (text bool, whole, fraction record.Kind) {
 	switch {
 	case t.Any:
-		return true, record.Long
+		return true, record.Long, record.Double
+	case t.Kind == record.Double:
+		return false, record.Double, record.Double
 	case t.Kind == record.Long, t.Kind == record.Time && t.Form == record.EpochMillis:
-		return false, t.Kind
+		return false, t.Kind, record.Missing
 	}
-	return t.Kind == record.String, record.Missing
+	return t.Kind == record.String, record.Missing, record.Missing
 }
 
 // decided tells whether each value that was read is its field's: an equal key later in the document replaces it.
@@ -239,7 +267,7 @@ func (l *layout) cut(src []byte) bool {
 			continue
 		}
 		s.pos = end
-		l.pieces = append(l.pieces, piece{before: newSeparator(src[from:start]), field: field, text: true, long: record.Long, depth: depth, object: c == '{'})
+		l.pieces = append(l.pieces, piece{before: newSeparator(src[from:start]), field: field, text: true, whole: record.Long, fraction: record.Double, depth: depth, object: c == '{'})
 		from = end
 	}
 	l.tail = append(l.tail[:0], src[from:]...)
