@@ -110,10 +110,12 @@ func (d *JSONDecoder) predicted(into []record.Value) bool {
 			if end < 0 || kind == record.Missing {
 				break
 			}
-			if p.field >= 0 && kind == record.Double {
+			switch {
+			case p.field < 0:
+			case kind == record.Double:
 				into[p.field] = record.DoubleValue(float64(n) / exactPowers[fraction])
-			} else if p.field >= 0 {
-				into[p.field] = record.Value{Kind: kind, Num: int64(n)}
+			default: // only a decimal keeps a fraction
+				into[p.field] = record.Value{Kind: kind, Num: int64(n), Scale: int32(fraction)}
 			}
 			pos = end
 			continue
@@ -215,8 +217,8 @@ func plainKinds(t record.Type) (text bool, whole, fraction record.Kind) {
 	switch {
 	case t.Any:
 		return true, record.Long, record.Double
-	case t.Kind == record.Double:
-		return false, record.Double, record.Double
+	case t.Kind == record.Double, t.Kind == record.Decimal:
+		return false, t.Kind, t.Kind
 	case t.Kind == record.Long, t.Kind == record.Time && t.Form == record.EpochMillis:
 		return false, t.Kind, record.Missing
 	}
