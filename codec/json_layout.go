@@ -3,7 +3,6 @@ package codec
 import (
 	"bytes"
 	"encoding/binary"
-	"math/bits"
 
 	"millrace/record"
 )
@@ -41,8 +40,8 @@ type read struct{ start, field int }
 const (
 	maxPieces = 256
 	maxPause  = 1 << 12
-	memory    = 1 << 10
-	fitsWell  = 64 // hits after which a layout was worth to be learnt
+	memory    = 1 << 10 // hits after which they count for half
+	fitsWell  = 64      // hits after which a layout was worth to be learnt
 )
 
 // separator is a text that is compared by words.
@@ -92,8 +91,8 @@ func (d *JSONDecoder) predicted(into []record.Value) bool {
 		}
 		switch c := src[pos]; {
 		case c == '"':
-			end := plainText(src, pos+1)
-			if end < 0 || !p.text {
+			end := plain(src, pos+1)
+			if !p.text || end == len(src) || src[end] != '"' { // or it has escapes, or other than ASCII
 				break
 			}
 			if p.field >= 0 {
@@ -129,21 +128,6 @@ func (d *JSONDecoder) predicted(into []record.Value) bool {
 		pos = d.pos
 	}
 	return string(src[pos:]) == string(d.layout.tail)
-}
-
-// plainText returns where the string ends that begins at pos; -1 if it has escapes or other than ASCII, or ends too near to the
-// document's end to be read by words.
-func plainText(src []byte, pos int) int {
-	for pos+8 <= len(src) {
-		if m := special(binary.LittleEndian.Uint64(src[pos:])); m != 0 {
-			if pos += bits.TrailingZeros64(m) >> 3; src[pos] == '"' {
-				return pos
-			}
-			return -1
-		}
-		pos += 8
-	}
-	return -1
 }
 
 // plainNumber returns a number without sign and exponent as its digits, with how many of them stand behind the point; end is -1

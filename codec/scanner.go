@@ -55,17 +55,22 @@ func special(w uint64) uint64 {
 	return ((quote-ones)&^quote | (slash-ones)&^slash | (w-ones*' ')&^w | w) & highs
 }
 
+// plain skips bytes that are not special, by words, and returns where a special one stands, or where no whole word is left.
+func plain(src []byte, pos int) int {
+	for pos+8 <= len(src) {
+		if m := special(binary.LittleEndian.Uint64(src[pos:])); m != 0 {
+			return pos + bits.TrailingZeros64(m)>>3
+		}
+		pos += 8
+	}
+	return pos
+}
+
 // text scans a string from behind its opening quote to behind its closing one and returns what stands between.
 func (s *scanner) text() (raw []byte, escaped, ok bool) {
 	src, start, pos := s.src, s.pos, s.pos
 	for {
-		for pos+8 <= len(src) {
-			if m := special(binary.LittleEndian.Uint64(src[pos:])); m != 0 {
-				pos += bits.TrailingZeros64(m) >> 3
-				break
-			}
-			pos += 8
-		}
+		pos = plain(src, pos)
 		if pos >= len(src) {
 			return nil, false, s.fail(pos, "")
 		}
