@@ -52,7 +52,7 @@ func (m Millrace) Invocation(a Assignment) Invocation {
 		Args: []string{m.Binary, "run", "-c", filepath.Join(m.Jobs, a.Workload.YAML)},
 		Env: []string{"BENCH_APP=" + a.App, "BENCH_BROKERS=" + a.Brokers, "BENCH_IN=" + a.In, "BENCH_OUT=" + a.Out, "BENCH_DIR=" + a.Dir,
 			"BENCH_INSTANCE=" + a.Instance, "BENCH_SESSION=" + a.Workload.Session.String(), "BENCH_GUARANTEE=" + a.Workload.Guarantee(),
-			"BENCH_COMMIT=" + a.Workload.Commit.String(), "BENCH_LINGER=" + a.Workload.Linger.String()},
+			"BENCH_COMMIT=" + a.Workload.Commit.String(), "BENCH_LINGER=" + a.Workload.Linger.String(), "BENCH_MEMORY=" + a.Workload.Memory},
 	}
 }
 

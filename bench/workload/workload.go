@@ -57,6 +57,7 @@ type Workload struct {
 	Session     time.Duration
 	AtLeastOnce bool
 	LoseDisk    bool     // Recovery: the state's folder is removed before the restart
+	Memory      string   // of our side's rows; empty: its default
 	Cells       []string // what Kafka Streams is tried with; the best counts
 	More        []string // further cells, for -grid full
 	Default     bool     // part of a run that names no workloads
@@ -98,6 +99,9 @@ func setDefaults(w *Workload) {
 	if w.Stream.Variant == "" {
 		w.Stream.Variant = clicks.Fixed
 	}
+	if w.Memory == "" {
+		w.Memory = "256MiB"
+	}
 	if w.Commit == 0 {
 		w.Commit = 100 * time.Millisecond
 	}
@@ -132,8 +136,8 @@ func stateful() []Workload {
 		{ID: "W2s", Title: "W2 with commits of 1 s", Kind: Backlog, Job: Count, Records: 4_000_000, Commit: time.Second, Cells: small, More: more},
 		{ID: "W3", Title: "count per user and minute, 1 M users", Kind: Backlog, Job: Count, Records: 2_000_000, Stream: million, Cells: large, More: more, Default: true},
 		{ID: "W3a", Title: "W3 at least once", Kind: Backlog, Job: Count, Records: 2_000_000, Stream: million, AtLeastOnce: true, Cells: large, More: more},
-		{ID: "W4", Title: "headline: 10 M users, commits of 10 s", Kind: Backlog, Job: Count, YAML: "count-large.yaml", Records: 30_000_000,
-			Stream: clicks.Stream{Users: 10_000_000, Rate: 500_000}, Commit: 10 * time.Second, Session: time.Minute,
+		{ID: "W4", Title: "headline: 10 M users at 500 k/s of event time, checkpoints of 10 s", Kind: Backlog, Job: Count, Records: 30_000_000,
+			Stream: clicks.Stream{Users: 10_000_000, Rate: 500_000}, Memory: "2GiB",
 			Cells: []string{"batches+cache512+heap4g"}, More: []string{"batches+cache512+heap4g+transactional", "batches+cache512+heap4g+memory"}},
 		{ID: "W5", Title: "count and sum in windows of 60 s every 10 s, 1 M users", Kind: Backlog, Job: Hopping, Records: 250_000, Stream: million, Cells: []string{"batches+cache64", "batches+cache512"}, More: more, Default: true},
 	}
@@ -141,10 +145,15 @@ func stateful() []Workload {
 
 func others() []Workload {
 	million := clicks.Stream{Users: 1_000_000}
+	wide := clicks.Stream{Users: 2_000_000, Rate: 40_000}
 	restart := []string{"batches+cache64", "batches+cache64+transactional"}
 	paced := []string{"default", "linger0"} // with commits of 100 ms lingering makes no difference
 	list := []Workload{
+		{ID: "M1", Title: "count per user and minute, 2 M users, all in memory", Kind: Backlog, Job: Count, Records: 6_000_000, Stream: wide, Cells: restart[:1]},
+		{ID: "M10", Title: "M1 with a tenth of the memory", Kind: Backlog, Job: Count, Records: 6_000_000, Stream: wide, Memory: "16MiB", Cells: restart[:1]},
 		{ID: "R1", Title: "kill -9, disk kept, 1 M users", Kind: Recovery, Job: Count, Records: 1_000_000, Stream: million, Session: 10 * time.Second, Cells: restart, Default: true},
+		{ID: "R1x", Title: "kill -9, disk kept, 10 M users", Kind: Recovery, Job: Count, Records: 20_000_000, Stream: clicks.Stream{Users: 10_000_000, Rate: 500_000}, Memory: "2GiB",
+			Session: 10 * time.Second, Cells: []string{"batches+cache512+heap4g+transactional"}},
 		{ID: "R2", Title: "kill -9, disk lost, 1 M users", Kind: Recovery, Job: Count, Records: 1_000_000, Stream: million, Session: 10 * time.Second, LoseDisk: true, Cells: restart[:1],
 			More: restart[1:], Default: true},
 		{ID: "L1", Title: "passthrough, commits of 100 ms", Kind: Latency, Job: Passthrough, Cells: paced[:1], More: paced[1:], Default: true},
